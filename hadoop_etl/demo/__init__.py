@@ -1,0 +1,1 @@
+"""`make demo`: the whole cluster on one machine, with a load at the end."""

@@ -1,0 +1,94 @@
+"""``kafka2011``: one command, nouns then verbs.
+
+Sub-commands are found through the entry-point group ``kafka2011.commands`` and imported only when used, so
+``kafka2011 fetch`` does not wait for Spark. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 could not tell.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from importlib.metadata import EntryPoint, entry_points
+
+import click
+
+from kafka2011 import __version__
+from kafka2011.errors import Kafka2011Error
+
+GROUP = "kafka2011.commands"
+
+
+class PluginGroup(click.Group):
+    """A click group whose commands are entry points, loaded on first use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(_plugins())
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        plugin = _plugins().get(cmd_name)
+        if plugin is None:
+            return None
+        try:
+            command = plugin.load()
+        except ModuleNotFoundError as error:
+            return _unavailable(cmd_name, error)
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            near = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)
+            if not near:
+                raise
+            raise click.UsageError(f"No such command {args[0]!r}. Did you mean {near[0]!r}?", ctx) from error
+
+
+def _plugins() -> dict[str, EntryPoint]:
+    return {plugin.name: plugin for plugin in entry_points(group=GROUP)}
+
+
+def _unavailable(name: str, error: ModuleNotFoundError) -> click.Command:
+    """A command that says which extra to install, in place of one whose packages are missing."""
+
+    @click.command(name, help=f"Not installed: needs the Python package {error.name!r}.")
+    def missing() -> None:
+        raise click.ClickException(
+            f"'{name}' needs the Python package {error.name!r}; install it with: pip install 'kafka2011[all]'"
+        )
+
+    return missing
+
+
+@click.group(cls=PluginGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="kafka2011")
+def kafka2011() -> None:
+    """The 2011 Kafka paper, running.
+
+    \b
+    kafka2011 demo                          a whole cluster with a page to look at
+    kafka2011 broker start --log-dir data   one broker, no ZooKeeper
+    echo hello | kafka2011 produce clicks   publish
+    kafka2011 fetch clicks --offset begin   read back by offset
+    """
+
+
+def main() -> None:
+    """Run the command; turn our own errors into one line and exit code 1."""
+    try:
+        kafka2011(prog_name="kafka2011")
+    except Kafka2011Error as error:
+        click.echo(f"kafka2011: {error}", err=True)
+        sys.exit(1)
+    except BrokenPipeError:
+        # `kafka2011 fetch … | head` is a normal way to end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+"""Every error of the project has one base, and says what happened, where, and what to do next.
+
+    Kafka2011Error
+    ├── WireError                 bytes that are not what they should be
+    │   ├── InvalidMessage        CRC, magic or codec wrong                 wire code 2
+    │   ├── InvalidMessageSize    a length that cannot be                   wire code 4
+    │   └── InvalidRequest        a request that cannot be read
+    ├── OffsetOutOfRange          asked outside [first, flushed end]        wire code 1
+    ├── WrongPartition            no such partition                         wire code 3
+    ├── UnknownError              the broker met something unforeseen       wire code -1
+    ├── IllegalTopicName
+    ├── MessageTooLarge
+    ├── LogError                  the log cannot go on
+    │   ├── LogCorrupt            damage that must not be skipped silently
+    │   ├── LogFailed             an earlier disk error; restart the broker
+    │   ├── LogFull               no space; retried by itself when there is space again
+    │   └── LogDirectoryInUse     another process holds the directory
+    ├── ConfigError
+    ├── ConnectionFailed          could not reach, or lost, a broker        retriable
+    ├── RequestTimedOut           no answer in time                         retriable, not definite
+    └── ProducerClosed / QueueFull
+
+``retriable``: the same call may succeed later. ``definite``: it certainly had no effect; an error that is not
+definite may have happened or not (a timeout is never proof of failure).
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class Kafka2011Error(Exception):
+    """Base of every error raised on purpose."""
+
+    code: ClassVar[int | None] = None
+    retriable: ClassVar[bool] = False
+    definite: ClassVar[bool] = True
+
+
+class WireError(Kafka2011Error):
+    """Bytes that do not follow the 0.7 format."""
+
+
+class InvalidMessage(WireError):
+    """A message whose CRC, magic or codec is wrong (§3.3)."""
+
+    code = 2
+
+
+class InvalidMessageSize(WireError):
+    """A message length that is negative, too small, or longer than the bytes at hand."""
+
+    code = 4
+
+
+class InvalidRequest(WireError):
+    """A request that cannot be read; the broker closes the connection."""
+
+
+class OffsetOutOfRange(Kafka2011Error):
+    """An offset below the first segment or above the flushed end (§3.1)."""
+
+    code = 1
+
+    def __init__(self, offset: int, first: int, end: int, where: str = "the log") -> None:
+        self.offset, self.first, self.end, self.where = offset, first, end, where
+        super().__init__(
+            f"offset {offset} is outside {where}, which holds {first} up to {end}; "
+            f"start from {first} (smallest) or {end} (largest)"
+        )
+
+
+class WrongPartition(Kafka2011Error):
+    """A partition this broker does not have for the topic."""
+
+    code = 3
+
+
+class UnknownError(Kafka2011Error):
+    """The broker answered -1: something it did not foresee."""
+
+    code = -1
+    definite = False
+
+
+class IllegalTopicName(Kafka2011Error):
+    """A name that cannot be a directory and a znode."""
+
+
+class MessageTooLarge(Kafka2011Error):
+    """A message over ``max.message.size``."""
+
+
+class LogError(Kafka2011Error):
+    """The log of a partition cannot do what was asked."""
+
+
+class LogCorrupt(LogError):
+    """Damage in the middle of flushed data: never skipped silently."""
+
+
+class LogFailed(LogError):
+    """The disk failed this log earlier; it stays closed for writing until the broker restarts."""
+
+
+class LogFull(LogError):
+    """No space left; nothing of the append is kept, reads go on."""
+
+    retriable = True
+
+
+class LogDirectoryInUse(LogError):
+    """Another process has this data directory."""
+
+
+class ConfigError(Kafka2011Error):
+    """A setting that is unknown or has an impossible value."""
+
+
+class ConnectionFailed(Kafka2011Error):
+    """A broker could not be reached, or the connection broke."""
+
+    retriable = True
+    definite = False
+
+
+class RequestTimedOut(Kafka2011Error):
+    """No answer in time; the request may still take effect."""
+
+    retriable = True
+    definite = False
+
+
+class ProducerClosed(Kafka2011Error):
+    """send() after close()."""
+
+
+class QueueFull(Kafka2011Error):
+    """The producer's queue is full and the policy is to raise."""
+
+    retriable = True
+
+
+BY_CODE: dict[int, type[Kafka2011Error]] = {
+    -1: UnknownError,
+    1: OffsetOutOfRange,
+    2: InvalidMessage,
+    3: WrongPartition,
+    4: InvalidMessageSize,
+}
+"""What each wire error code means (spec §3.4)."""

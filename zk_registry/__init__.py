@@ -1,0 +1,1 @@
+"""The four registries of §3.2 on ZooKeeper: brokers, consumers, owners (ephemeral), offsets (persistent)."""
