@@ -5,8 +5,8 @@
 
     KAFKA2011_FAILPOINTS="log.roll.after_create=kill; log.flush.before_fsync=raise:EIO@3"
 
-Actions: ``kill`` (SIGKILL oneself), ``exit`` (exit code 70), ``raise:ERRNO``, ``sleep:SECONDS``, ``off``; ``@n`` strikes
-at the n-th hit only.
+Actions: ``kill`` (SIGKILL oneself), ``exit`` (exit code 70), ``raise:ERRNO``, ``sleep:SECONDS``, ``off``; ``@n``
+strikes at the n-th hit only.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ are checked against each other with random sequences.
 | DeleteIfMine(path) | True if deleted; False if absent or a stranger's | |
 | Sync(path) | None | |
 | Multi(operations) | None: all or nothing (Create, Set, Delete, Check) | the first refusal |
-| Check(path, version) | only inside Multi: the node must exist (the fence: one's own ephemeral id) | NoNode, BadVersion |
+| Check(path, version) | only inside Multi: the node must exist | NoNode, BadVersion |
 
 ``ConnectionLoss`` may come from any of them and means *perhaps done*; ``SessionExpired`` means the session and
 all its ephemerals are gone. Ephemeral ownership is this session's id: ``Node.ephemeral_owner == registry.session_id``.
