@@ -1,0 +1,1 @@
+"""Assignors: who gets which partition, as pure functions found by name."""

@@ -1,0 +1,1 @@
+"""One seeded scenario through four protocols, side by side."""
