@@ -1,0 +1,7 @@
+"""Fixtures of the tests against real processes."""
+
+from __future__ import annotations
+
+from tests.zookeeper_fixtures import zk_connect, zk_ensemble, zookeeper
+
+__all__ = ["zk_connect", "zk_ensemble", "zookeeper"]
