@@ -1,0 +1,166 @@
+"""The public test kit: a real broker as a real process, for your tests as for ours.
+
+    with BrokerProcess(options={"log.flush.interval": 1}) as broker:
+        talk_to(broker.host, broker.port)
+        broker.kill()       # SIGKILL, as a crash would
+        broker.restart()    # same directory, same port
+
+The process takes a free port, dies with its parent, and its output is shown if it does not start.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from kafka2011.child import die_with_parent
+
+START_PATIENCE_S = 60.0
+"""Bounds a hang; a busy machine may need many seconds to start Python."""
+
+
+class BrokerProcess:
+    """``kafka2011 broker start`` as a child process. Thread: one.
+
+    ``options`` are settings by their 0.7 names. Without ``log_dir`` a temporary directory is made and removed.
+    ``environ`` is added to the environment (failpoints, for example).
+    """
+
+    def __init__(
+        self,
+        log_dir: Path | str | None = None,
+        options: Mapping[str, object] | None = None,
+        *,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self._files = tempfile.TemporaryDirectory(prefix="kafka2011-broker-")
+        self.log_dir = Path(self._files.name) / "data" if log_dir is None else Path(log_dir)
+        self.options: dict[str, object] = {"port": 0, "admin.port": 0} | dict(options or {})
+        self.environ = dict(environ or {})
+        self.process: subprocess.Popen[bytes] | None = None
+        self.host = "127.0.0.1"
+        self.port = 0
+        self.admin_port: int | None = None
+        self.modern_port: int | None = None
+
+    @property
+    def pid(self) -> int:
+        """The process id of the running broker."""
+        if self.process is None:
+            raise RuntimeError("the broker was not started")
+        return self.process.pid
+
+    @property
+    def address(self) -> str:
+        """``host:port``."""
+        return f"{self.host}:{self.port}"
+
+    @property
+    def output(self) -> str:
+        """What the broker printed so far, over all its starts."""
+        path = self._output_path()
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def start(self) -> BrokerProcess:
+        """Start the process and wait until it listens; raise with its output if it ends before."""
+        ready = Path(self._files.name) / "ready.json"
+        ready.unlink(missing_ok=True)
+        command = [sys.executable, "-m", "kafka2011", "broker", "start"]
+        command += ["--log-dir", str(self.log_dir), "--ready-file", str(ready)]
+        for name, value in self.options.items():
+            command += ["--set", f"{name}={_text(value)}"]
+        with open(self._output_path(), "ab") as output:
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env=os.environ | self.environ,
+                preexec_fn=die_with_parent,
+            )
+        deadline = time.monotonic() + START_PATIENCE_S
+        while not ready.exists():
+            if self.process.poll() is not None:
+                raise RuntimeError(f"the broker ended with code {self.process.returncode}:\n{self.output}")
+            if time.monotonic() > deadline:
+                self.kill()
+                raise RuntimeError(f"the broker did not listen within {START_PATIENCE_S:.0f} s:\n{self.output}")
+            time.sleep(0.02)
+        found = json.loads(ready.read_text())
+        self.host, self.port = found["host"], found["port"]
+        self.admin_port, self.modern_port = found["admin_port"], found["modern_port"]
+        return self
+
+    def stop(self, timeout_s: float = 60.0) -> int:
+        """SIGTERM and wait; return the exit code. A broker that does not end is killed and reported."""
+        process = self.process
+        if process is None:
+            return 0
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+        try:
+            return process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise RuntimeError(f"the broker did not stop within {timeout_s:.0f} s:\n{self.output}") from None
+
+    def kill(self) -> None:
+        """SIGKILL, as a crash would, and wait until it is gone."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+    def pause(self) -> None:
+        """SIGSTOP: the broker is there and says nothing."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT after ``pause``."""
+        os.kill(self.pid, signal.SIGCONT)
+
+    def restart(self) -> BrokerProcess:
+        """Start again on the same directory and port, after ``stop`` or ``kill`` (or stop it first)."""
+        self.stop()
+        self.options["port"] = self.port
+        return self.start()
+
+    def state(self) -> dict[str, Any]:
+        """The broker's ``/state``."""
+        found: dict[str, Any] = json.loads(self.http("/state"))
+        return found
+
+    def http(self, path: str) -> str:
+        """GET a page of the broker's admin HTTP."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.admin_port}{path}", timeout=60) as reply:
+            body: bytes = reply.read()
+        return body.decode()
+
+    def __enter__(self) -> BrokerProcess:
+        return self if self.process is not None and self.process.poll() is None else self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+        self._files.cleanup()
+
+    def _output_path(self) -> Path:
+        return Path(self._files.name) / "output.txt"
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return ",".join(f"{topic}:{number}" for topic, number in value.items())
+    return str(value)
