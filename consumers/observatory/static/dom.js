@@ -1,0 +1,46 @@
+// Building the page without innerHTML: whatever comes from the cluster is text, never markup.
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (value !== null && value !== undefined && value !== false) node.setAttribute(name, value === true ? "" : value);
+  }
+  for (const child of children.flat(Infinity)) {
+    if (child !== null && child !== undefined) node.append(child.nodeType ? child : String(child));
+  }
+  return node;
+}
+
+export const el = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
+export const svg = (tag, attributes = {}, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
+
+export function table(caption, columns, rows) {
+  const head = columns.map(([name, numeric]) => el("th", { scope: "col", class: numeric ? "n" : null }, name));
+  const body = rows.map((row) => el("tr", {}, row.map((cell, i) => el("td", { class: columns[i][1] ? "n" : null }, cell ?? "–"))));
+  return el("div", { class: "scroll" }, el("table", {}, el("caption", {}, caption), el("thead", {}, el("tr", {}, head)), el("tbody", {}, body)));
+}
+
+// Okabe-Ito, repeated with the number beside it: colour is never the only sign.
+const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a900", "#7f7f7f"];
+export const colour = (index) => COLOURS[index % COLOURS.length];
+
+export function bytes(n) {
+  if (n === null || n === undefined) return "–";
+  const units = ["B", "KB", "MB", "GB", "TB"];
+  let unit = 0;
+  while (Math.abs(n) >= 1024 && unit < units.length - 1) { n /= 1024; unit += 1; }
+  return `${unit ? n.toFixed(1) : Math.round(n)} ${units[unit]}`;
+}
+
+export const count = (n) => (n === null || n === undefined ? "–" : Math.round(n).toLocaleString("en"));
+export const time = (ms) => new Date(ms).toLocaleTimeString("en-GB");
+export const ago = (ms) => (ms < 1500 ? "now" : ms < 90000 ? `${Math.round(ms / 1000)} s` : `${Math.round(ms / 60000)} min`);
+
+// "show me the code" and "show me the sentence", for every element that has an entry in the paper links.
+export function links(view, key) {
+  const found = view.links?.[key];
+  if (!found) return null;
+  return el("p", { class: "links" }, `paper ${found.section} · `, el("span", {}, found.says), " · code ",
+    el("a", { href: `/source/${found.module}?line=${found.line}#L${found.line}`, target: "_blank", rel: "noopener" }, `${found.module}:${found.line}`));
+}
