@@ -1,0 +1,192 @@
+"""Record batches, version 2: read what producers send, write what fetchers are served.
+
+    pos width            pos width                   pos width
+      0   8 base offset   21   2 attributes           43   8 producer id, -1 none
+      8   4 length        23   4 last offset delta    51   2 producer epoch
+     12   4 leader epoch  27   8 base timestamp       53   4 base sequence
+     16   1 magic = 2     35   8 max timestamp        57   4 record count
+     17   4 CRC-32C over everything from 21           61     records, compressed as one block
+
+A record: length, attributes, timestamp delta, offset delta, key, value, headers; lengths and deltas are zig-zag
+varints. A 2011 message keeps the value only, so that is all that is kept here; keys and headers are walked over and
+counted.
+
+Spec: modern-group-protocol §19; §1.7 (offsets of a byte-addressed log).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fastcrc import crc32
+
+from consumers.group_protocol.compression import decompress
+from kafka2011.errors import InvalidMessage, Kafka2011Error
+
+_HEAD = struct.Struct(">qiibIhiqqqhii")
+_AFTER_LENGTH = 49
+"""The smallest legal ``length``: a batch without records."""
+_TAIL = struct.Struct(">hiqqqhii")
+_FRONT = struct.Struct(">qiibI")
+_CRC_FROM = 21
+HEAD_SIZE = _HEAD.size
+
+_CODEC, _TRANSACTIONAL, _CONTROL = 0x07, 0x10, 0x20
+NO_PRODUCER = -1
+MAX_RECORDS = 500_000
+
+
+class OldMessageFormat(Kafka2011Error):
+    """Message formats 0 and 1, which no version of Produce offered here may carry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What a producer sent as one batch."""
+
+    values: list[bytes | None]
+    codec: int
+    transactional: bool
+    control: bool
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    n_keys: int
+    """Records with a key: the key has chosen the partition and is not kept."""
+    n_headers: int
+
+
+def decode_batches(data: bytes, limit: int) -> list[Batch]:
+    """Read every batch of a Produce request; ``limit`` bounds what one may inflate to.
+
+    Raises InvalidMessage on damage, OldMessageFormat, UnknownCompression.
+    """
+    batches = []
+    pos = 0
+    while pos < len(data):
+        if len(data) - pos < 17:
+            raise InvalidMessage(f"a record batch ends after {len(data) - pos} bytes, inside its header")
+        magic = data[pos + 16]
+        if magic != 2:
+            raise OldMessageFormat(f"a record batch of magic {magic}; versions of Produce from 3 on carry magic 2 only")
+        (size,) = struct.unpack_from(">i", data, pos + 8)
+        if size < _AFTER_LENGTH or size > len(data) - pos - 12:
+            raise InvalidMessage(f"a record batch says {size} bytes, {len(data) - pos - 12} are there")
+        batches.append(_decode_batch(data[pos : pos + 12 + size], limit))
+        pos += 12 + size
+    return batches
+
+
+def _decode_batch(data: bytes, limit: int) -> Batch:
+    (_, _, _, _, crc, attributes, last_delta, _, _, producer_id, epoch, sequence, count) = _HEAD.unpack_from(data)
+    if crc32.iscsi(data[_CRC_FROM:]) != crc:
+        raise InvalidMessage(f"a record batch of {len(data)} bytes fails its CRC-32C: send it again")
+    if count < 0 or count > MAX_RECORDS or last_delta != count - 1:
+        raise InvalidMessage(f"a record batch of {count} records has last offset delta {last_delta}")
+    codec = attributes & _CODEC
+    body = decompress(codec, data[HEAD_SIZE:], limit)
+    values, n_keys, n_headers = _records(body, count)
+    return Batch(
+        values,
+        codec,
+        bool(attributes & _TRANSACTIONAL),
+        bool(attributes & _CONTROL),
+        producer_id,
+        epoch,
+        sequence,
+        n_keys,
+        n_headers,
+    )
+
+
+def _records(body: bytes, count: int) -> tuple[list[bytes | None], int, int]:
+    values: list[bytes | None] = []
+    pos = n_keys = n_headers = 0
+    try:
+        for number in range(count):
+            size, pos = _varint(body, pos)
+            end = pos + size
+            if size < 0 or end > len(body):
+                raise InvalidMessage(f"record {number} says {size} bytes, {len(body) - pos} are there")
+            _, pos = _varint(body, pos + 1)  # the timestamp, after the attributes nobody uses
+            delta, pos = _varint(body, pos)
+            if delta != number:
+                raise InvalidMessage(f"record {number} has offset delta {delta}; a producer numbers from 0")
+            key_size, pos = _varint(body, pos)
+            if key_size >= 0:
+                pos += key_size
+                n_keys += 1
+            value_size, pos = _varint(body, pos)
+            if value_size > end - pos:
+                raise InvalidMessage(f"record {number} has a value of {value_size} bytes that overruns it")
+            values.append(body[pos : pos + value_size] if value_size >= 0 else None)
+            pos += max(value_size, 0)
+            headers, pos = _varint(body, pos)
+            n_headers += max(headers, 0)
+            pos = _skip_headers(body, pos, end, headers)
+            if pos != end:
+                raise InvalidMessage(f"record {number} ends at byte {pos} of its batch and should end at {end}")
+    except IndexError:
+        raise InvalidMessage(f"a record batch of {count} records ends inside one of them") from None
+    if pos != len(body):
+        raise InvalidMessage(f"a record batch has {len(body) - pos} bytes after its last record")
+    return values, n_keys, n_headers
+
+
+def _skip_headers(body: bytes, pos: int, end: int, headers: int) -> int:
+    if headers < 0 or headers > end - pos:
+        raise InvalidMessage(f"a record says it has {headers} headers in {end - pos} bytes")
+    for _ in range(2 * headers):
+        size, pos = _varint(body, pos)
+        pos += max(size, 0)
+    return pos
+
+
+def _varint(data: bytes, pos: int) -> tuple[int, int]:
+    """A zig-zag varint and the position after it."""
+    byte = data[pos]
+    if byte < 0x80:
+        return byte >> 1 ^ -(byte & 1), pos + 1
+    value, shift = byte & 0x7F, 7
+    while True:
+        pos += 1
+        byte = data[pos]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value >> 1 ^ -(value & 1), pos + 1
+        shift += 7
+        if shift > 63:
+            raise InvalidMessage(f"a varint at byte {pos} of a record batch does not end")
+
+
+def put_varint(value: int) -> bytes:
+    """A zig-zag varint."""
+    value = value << 1 ^ value >> 63
+    if value < 0x80:
+        return _ONE_BYTE[value]
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+_ONE_BYTE = [bytes((byte,)) for byte in range(128)]
+
+
+def encode_batch(base_offset: int, last_offset: int, records: Sequence[tuple[int, bytes]]) -> bytes:
+    """Write one batch of (offset, value) without keys, headers or timestamps, as a 2011 log holds them.
+
+    ``last_offset`` may lie after the last record: clients ask for the offset after it next.
+    """
+    parts: list[bytes] = []
+    for offset, value in records:
+        # attributes 0, timestamp delta 0, offset delta, key null (-1), value, no headers
+        body = b"\0\0" + put_varint(offset - base_offset) + b"\x01" + put_varint(len(value))
+        parts += (put_varint(len(body) + len(value) + 1), body, value, b"\0")
+    tail = _TAIL.pack(0, last_offset - base_offset, -1, -1, NO_PRODUCER, -1, -1, len(records))
+    rest = tail + b"".join(parts)
+    return _FRONT.pack(base_offset, len(rest) + 9, 0, 2, crc32.iscsi(rest)) + rest

@@ -1,0 +1,124 @@
+"""Today's wire format: frames to values and back. No I/O.
+
+A frame here is what follows the four-byte size. ``decode_request`` and ``encode_response`` are the server's half,
+``encode_request`` and ``decode_response`` the client's. Every decode either returns or raises InvalidRequest.
+
+Spec: modern-group-protocol §1.5; §23 (ApiVersions answers with a plain header).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from consumers.group_protocol.codec.compiled import Struct, reader, writer
+from consumers.group_protocol.codec.primitives import NO_UUID, PACK, Put, Reader
+from consumers.group_protocol.codec.schema import APIS, Api, Structure
+from consumers.group_protocol.codec.tables import ApiKey
+from kafka2011.errors import InvalidRequest
+
+__all__ = [
+    "APIS",
+    "NO_UUID",
+    "Api",
+    "ApiKey",
+    "Header",
+    "Struct",
+    "UnsupportedVersion",
+    "decode_header",
+    "decode_request",
+    "decode_response",
+    "encode_request",
+    "encode_response",
+]
+
+
+class UnsupportedVersion(InvalidRequest):
+    """A request, or a version of one, that is not offered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What precedes every request. ``body_at`` is where the body begins in the frame."""
+
+    key: int
+    version: int
+    correlation: int
+    client_id: str | None
+    body_at: int
+
+
+def decode_header(frame: bytes) -> Header:
+    """Read as much of the header as does not depend on the request being known."""
+    source = Reader(frame)
+    key, version, correlation = source.i16(), source.i16(), source.i32()
+    size = source.i16()
+    client_id = None if size == -1 else source.text(size)
+    return Header(key, version, correlation, client_id, source.at)
+
+
+def _api(key: int, version: int) -> Api:
+    try:
+        api = APIS[ApiKey(key)]
+    except ValueError:
+        raise UnsupportedVersion(f"request key {key} is not offered") from None
+    if not api.first <= version <= api.last:
+        raise UnsupportedVersion(
+            f"{api.key.name} version {version} is not offered; versions {api.first} to {api.last} are"
+        )
+    return api
+
+
+def decode_request(frame: bytes, header: Header) -> Struct:
+    """Read the body. Bytes after it are refused: a frame means one thing."""
+    api = _api(header.key, header.version)
+    flexible = api.is_flexible(header.version)
+    source = Reader(frame, header.body_at)
+    if flexible:
+        source.tags()
+    body: Struct = reader(api.request, header.version, flexible)(source)
+    if source.remaining:
+        raise InvalidRequest(f"{api.key.name} v{header.version}: {source.remaining} bytes after the end of the request")
+    return body
+
+
+def encode_response(key: int, version: int, correlation: int, body: Struct) -> list[bytes]:
+    """Write an answer, the four-byte size first, as buffers: record sets are not copied."""
+    api = _api(key, version)
+    flexible = api.is_flexible(version)
+    parts: list[bytes] = [b"", PACK["i32"](correlation)]
+    if flexible and api.key is not ApiKey.API_VERSIONS:
+        parts.append(b"\0")
+    return _framed(parts, api.response, version, flexible, body)
+
+
+def encode_request(key: int, version: int, correlation: int, client_id: str | None, body: Struct) -> list[bytes]:
+    """Write a request, the four-byte size first."""
+    api = _api(key, version)
+    flexible = api.is_flexible(version)
+    name = None if client_id is None else client_id.encode()
+    size = PACK["i16"](-1 if name is None else len(name))
+    parts = [b"", PACK["i16"](key), PACK["i16"](version), PACK["i32"](correlation), size, name or b""]
+    if flexible:
+        parts.append(b"\0")
+    return _framed(parts, api.request, version, flexible, body)
+
+
+def _framed(parts: list[bytes], structure: Structure, version: int, flexible: bool, body: Struct) -> list[bytes]:
+    put: Put = parts.append
+    writer(structure, version, flexible)(put, body)
+    parts[0] = PACK["i32"](sum(map(len, parts)))
+    return parts
+
+
+def decode_response(key: int, version: int, frame: bytes) -> tuple[int, Struct]:
+    """Read an answer: its correlation number and its body."""
+    api = _api(key, version)
+    flexible = api.is_flexible(version)
+    source = Reader(frame)
+    correlation = source.i32()
+    if flexible and api.key is not ApiKey.API_VERSIONS:
+        source.tags()
+    body: Struct = reader(api.response, version, flexible)(source)
+    if source.remaining:
+        raise InvalidRequest(f"{api.key.name} v{version}: {source.remaining} bytes after the end of the answer")
+    return correlation, body
