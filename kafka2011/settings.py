@@ -71,7 +71,7 @@ IDENTITY = (
 )
 
 LOG = (
-    Setting("log.dir", Path, Path("/tmp/kafka-logs"), "", "Directory of the data; one broker per "
+    Setting("log.dir", Path, Path("/tmp/kafka-logs"), "", "Directory of the data; one broker per "  # noqa: S108
             "directory.", "log (§3.1)"),
     _number("num.partitions", 1, "partitions", "Partitions of a topic on this broker.", "log (§3.1)", at_least=1),
     _per_topic("topic.partition.count.map", "partitions", "The same, per topic.", "log (§3.1)"),

@@ -1,0 +1,110 @@
+"""What happens to a broker, as events."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kafka2011.events import Event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerStarted(Event):
+    """The broker listens."""
+
+    section: ClassVar[str] = "§3"
+    broker_id: int
+    host: str
+    port: int
+    log_dir: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerStopped(Event):
+    """The broker stopped; ``clean`` if every log was flushed and the marker written."""
+
+    broker_id: int
+    clean: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicCreated(Event):
+    """The first message set of a topic arrived."""
+
+    section: ClassVar[str] = "§3"
+    topic: str
+    n_partitions: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionClosed(Event):
+    """The broker closed a connection on its own account; ``suppressed`` more of the same kind were not told."""
+
+    level: ClassVar[int] = logging.WARNING
+    peer: str
+    kind: str
+    reason: str
+    suppressed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProduceDropped(Event):
+    """A message set was not appended and the connection stayed open."""
+
+    level: ClassVar[int] = logging.WARNING
+    section: ClassVar[str] = "§3.1"
+    topic: str
+    partition: int
+    kind: str
+    reason: str
+    suppressed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandlerFailed(Event):
+    """A request met an error nobody foresaw; its connection was closed, the broker lives."""
+
+    level: ClassVar[int] = logging.ERROR
+    peer: str
+    error: str
+    trace: str
+    suppressed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlushFailed(Event):
+    """The disk refused a flush: the partition takes no more messages until a restart, others go on."""
+
+    level: ClassVar[int] = logging.ERROR
+    section: ClassVar[str] = "§3.1"
+    topic: str
+    partition: int
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionFailed(Event):
+    """A retention pass ended early; the next one tries again."""
+
+    level: ClassVar[int] = logging.ERROR
+    section: ClassVar[str] = "§3.1"
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReactorLate(Event):
+    """The network thread did not turn for ``seconds``; ``stack`` is where it stood."""
+
+    level: ClassVar[int] = logging.WARNING
+    seconds: float
+    stack: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginSkipped(Event):
+    """A plug-in nobody asked for is not installed."""
+
+    level: ClassVar[int] = logging.DEBUG
+    plugin: str
+    reason: str
