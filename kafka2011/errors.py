@@ -62,12 +62,16 @@ class OffsetOutOfRange(Kafka2011Error):
 
     code = 1
 
-    def __init__(self, offset: int, first: int, end: int, where: str = "the log") -> None:
+    def __init__(self, offset: int, first: int | None = None, end: int | None = None, where: str = "the log") -> None:
         self.offset, self.first, self.end, self.where = offset, first, end, where
-        super().__init__(
-            f"offset {offset} is outside {where}, which holds {first} up to {end}; "
-            f"start from {first} (smallest) or {end} (largest)"
-        )
+        if first is None or end is None:
+            # A 0.7 answer carries the code alone.
+            super().__init__(f"offset {offset} is outside {where}; ask OFFSETS for the earliest and the latest")
+        else:
+            super().__init__(
+                f"offset {offset} is outside {where}, which holds {first} up to {end}; "
+                f"start from {first} (smallest) or {end} (largest)"
+            )
 
 
 class WrongPartition(Kafka2011Error):

@@ -1,0 +1,64 @@
+"""Runs of equal entries, checked at the speed of C.
+
+Log events of one kind are often of one size. Entries with the same length, magic and attributes repeat with a fixed
+stride, so strided slices of the bytes tell how long such a run is, and one Struct cuts all its payloads out.
+"""
+
+from __future__ import annotations
+
+import struct
+from functools import lru_cache
+
+from isal.isal_zlib import crc32
+
+_HEAD = 6
+"""Length, magic and attributes of a magic-1 entry: what must be equal."""
+_FIRST_TRY = 32
+_LONGEST = 4096
+_WORTH_IT = 16
+
+
+class RunFinder:
+    """Take runs out of one set. Looks a short way first, and not again for a while where sizes vary."""
+
+    __slots__ = ("_most", "next_try")
+
+    def __init__(self) -> None:
+        self._most = _FIRST_TRY
+        self.next_try = 0
+
+    def payloads(self, data: bytes, pos: int, size: int) -> list[bytes] | None:
+        """The payloads of the entries from ``pos`` on that are alike, or None if there is no run worth taking.
+
+        To be asked from ``next_try`` on. None as well if a CRC in it is wrong (§3.3): the caller then goes entry by
+        entry and finds which.
+        """
+        count = run_length(data, pos, size, self._most)
+        if count < _WORTH_IT:
+            self.next_try = pos + 64 * size
+            self._most = _FIRST_TRY
+            return None
+        self._most = _LONGEST
+        payloads: list[bytes] = []
+        add = payloads.append
+        for crc, payload in _entry(size).iter_unpack(memoryview(data)[pos : pos + size * count]):
+            if crc32(payload) != crc:
+                self.next_try = len(data)
+                return None
+            add(payload)
+        return payloads
+
+
+def run_length(data: bytes, pos: int, size: int, most: int) -> int:
+    """Count the entries from ``pos`` on, ``size`` bytes apart, that begin as the first does; at most ``most``."""
+    count = min((len(data) - pos) // size, most)
+    for i in range(pos, pos + _HEAD):
+        column = data[i : pos + count * size : size]
+        if column.count(column[0]) != count:
+            count -= len(column.lstrip(column[:1]))
+    return count
+
+
+@lru_cache(maxsize=512)
+def _entry(size: int) -> struct.Struct:
+    return struct.Struct(f">{_HEAD}xI{size - _HEAD - 4}s")
