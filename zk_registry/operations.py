@@ -1,8 +1,8 @@
 """The operations Algorithm 1 may ask of a registry, as values.
 
 ``rebalance()`` yields these and receives answers; a worker thread performs them on a real ZooKeeper
-(``session.ZooKeeperSession``), the simulator performs the same values on ``fake.FakeRegistry`` in virtual time. The two
-are checked against each other with random sequences.
+(``session.ZooKeeperSession``), the simulator performs the same values on a ``fake.FakeSession`` in virtual time. The
+two are checked against each other with random sequences.
 
 | operation | answer | refused with |
 |---|---|---|
@@ -16,6 +16,9 @@ are checked against each other with random sequences.
 | Sync(path) | None | |
 | Multi(operations) | None: all or nothing (Create, Set, Delete, Check) | the first refusal |
 | Check(path, version) | only inside Multi: the node must exist | NoNode, BadVersion |
+
+A watch is one-shot. Its watcher is also called when the connection is lost, because the watch is lost with it: a call
+means "look again", not "it changed". A refused Get or Children leaves no watch; an Exists that answers None does.
 
 ``ConnectionLoss`` may come from any of them and means *perhaps done*; ``SessionExpired`` means the session and
 all its ephemerals are gone. Ephemeral ownership is this session's id: ``Node.ephemeral_owner == registry.session_id``.
@@ -126,6 +129,18 @@ class BadVersion(RegistryError):
 
 class NotEmpty(RegistryError):
     """The node still has children."""
+
+
+class EphemeralParent(RegistryError):
+    """The parent is ephemeral, and such a node cannot have children."""
+
+
+class NoAuth(RegistryError):
+    """The node's access list does not let this session do that; check the credential."""
+
+
+class ValueTooLarge(RegistryError):
+    """The value is over 100 KB: ZooKeeper answers a very large one by closing the connection, so none is sent."""
 
 
 class ConnectionLoss(RegistryError):

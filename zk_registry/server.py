@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 
+from kafka2011.child import die_with_parent
 from kafka2011.errors import Kafka2011Error
 from zk_registry.java import find_java
 
@@ -32,15 +33,9 @@ _FLAGS = (
     "-Dslf4j.internal.verbosity=ERROR",
     "-Dzookeeper.preAllocSize=1024",
 )
-# The kernel kills a child with this mark when the *thread* that started it ends, so one thread that lives as long as
-# the process starts them all.
+# The kernel kills a child when the *thread* that started it ends, so one thread that lives as long as the process
+# starts them all.
 _SPAWNER = ThreadPoolExecutor(1, "zookeeper-spawner")
-_DIE_WITH_PARENT = """
-import ctypes, os, signal, sys
-ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-if os.getppid() != int(sys.argv[1]): sys.exit(1)
-os.execv(sys.argv[2], sys.argv[2:])
-"""
 
 
 class EmbeddedZooKeeperError(Kafka2011Error):
@@ -111,8 +106,6 @@ class ZooKeeperServer:
         java = str(find_java())
         command = [java, *self._flags, "-cp", class_path(), "org.apache.zookeeper.server.quorum.QuorumPeerMain"]
         command.append(str(self._configuration))
-        if sys.platform == "linux":
-            command = [sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT, str(os.getpid()), *command]
         with open(self.directory / "output.log", "ab") as output:
             # Its own process group: Ctrl-C in the terminal reaches us, and we stop it in order.
             self._process = _SPAWNER.submit(
@@ -122,6 +115,7 @@ class ZooKeeperServer:
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
+                preexec_fn=die_with_parent if sys.platform == "linux" else None,
             ).result()
 
     def wait_ready(self, timeout_s: float = READY_S) -> None:
