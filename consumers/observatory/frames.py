@@ -1,0 +1,94 @@
+"""What the observatory knows of one moment, and the moments it keeps.
+
+A frame is plain JSON, because it is recorded, replayed and sent as it is:
+
+| key | content |
+|---|---|
+| t | wall clock, ms |
+| brokers | id -> {host, port, alive, connections, counters} |
+| topics | topic -> {"0-1": {first, flushed, end, size, segments: [[start, size, flushed], …]}} |
+| groups | group -> {kind, state, members: [id], owners: {topic: {"0-1": member}}, offsets: {topic: {"0-1": n}}} |
+| tree | [[path, value, session or null, watched], …] |
+| events | what the journals said since the frame before |
+| loads | reports of the last loads |
+"""
+
+from __future__ import annotations
+
+import bisect
+import json
+from collections import deque
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+Frame = dict[str, Any]
+
+KEEP = 3600
+"""About an hour of frames at one a second; older ones fall off the left end of the time strip."""
+
+
+class Film:
+    """The frames in order of time. Thread: the reactor."""
+
+    def __init__(self, frames: Iterable[Frame] = (), *, keep: int = KEEP) -> None:
+        self._frames: deque[Frame] = deque(frames, maxlen=keep)
+
+    def append(self, frame: Frame) -> None:
+        """Add the newest frame; the oldest falls off when the film is full."""
+        self._frames.append(frame)
+
+    def __len__(self) -> int:
+        return len(self._frames)
+
+    def __iter__(self) -> Iterator[Frame]:
+        return iter(self._frames)
+
+    @property
+    def first(self) -> int:
+        return int(self._frames[0]["t"]) if self._frames else 0
+
+    @property
+    def last(self) -> int:
+        return int(self._frames[-1]["t"]) if self._frames else 0
+
+    def at(self, t: int | None = None) -> Frame | None:
+        """The frame of moment ``t``: the last one not after it; without ``t``, the newest."""
+        if not self._frames:
+            return None
+        if t is None:
+            return self._frames[-1]
+        place = bisect.bisect_right(self._frames, t, key=lambda frame: int(frame["t"]))
+        return self._frames[max(place - 1, 0)]
+
+    def between(self, start: int, end: int) -> list[Frame]:
+        """The frames of a span of time, oldest first."""
+        return [frame for frame in self._frames if start <= int(frame["t"]) <= end]
+
+
+def save(film: Film) -> Iterator[bytes]:
+    """A recording: one frame a line, a header first."""
+    yield json.dumps({"kafka2011": "recording", "version": 1}).encode() + b"\n"
+    for frame in film:
+        yield json.dumps(frame, separators=(",", ":")).encode() + b"\n"
+
+
+def load(path: Path) -> Film:
+    """Read a recording; raise ValueError naming the line that is wrong."""
+    frames: list[Frame] = []
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                value = json.loads(line)
+            except ValueError as error:
+                raise ValueError(f"{path}, line {number}: not JSON ({error}); is this a saved run?") from error
+            if number == 1:
+                if not isinstance(value, dict) or value.get("kafka2011") != "recording":
+                    raise ValueError(f"{path} is not a saved run of the observatory")
+                continue
+            if not isinstance(value, dict) or "t" not in value:
+                raise ValueError(f"{path}, line {number}: not a frame")
+            frames.append(value)
+    if not frames:
+        raise ValueError(f"{path} holds no frames")
+    return Film(frames, keep=len(frames))

@@ -1,0 +1,118 @@
+"""Messages of a partition for the page: where each begins, its bytes with their meaning, its payload as text.
+
+Paper: §3.1, "To compute the id of the next message, we have to add the length of the current message to its id".
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from kafka2011.client import BrokerConnection
+from kafka2011.errors import Kafka2011Error
+from kafka2011.types import BrokerPartition
+from kafka2011.wire import EARLIEST, LATEST
+from kafka2011.wire.message import crc32
+from kafka2011.wire.message_set import valid_bytes
+
+Decoder = Callable[[bytes], Any | None]
+
+SHOWN = 50
+_PREVIEW = 4_096
+
+
+class BadQuestion(Kafka2011Error):
+    """The page asked for something that is not there."""
+
+
+def read_messages(
+    connection: BrokerConnection, topic: str, partition: BrokerPartition, start: str, decode: Decoder
+) -> dict[str, Any]:
+    """Up to fifty messages from ``start``: begin, end, an offset, -N or @time."""
+    offset = _find(connection, topic, partition.partition, start)
+    data = connection.fetch(topic, partition.partition, offset, 300 * 1024)
+    return {"from": offset, "messages": [anatomy(*entry, decode) for entry in _entries(data, offset)][:SHOWN]}
+
+
+def anatomy(offset: int, entry: bytes, decode: Decoder) -> dict[str, Any]:
+    """One entry of a set, taken apart: each field with its bytes and its meaning."""
+    length, magic = struct.unpack_from(">ib", entry)
+    header = 4 + (5 if magic == 0 else 6)
+    payload = entry[header:]
+    (crc,) = struct.unpack_from(">I", entry, header - 4)
+    good = "matches the payload" if crc == crc32(payload) else "does NOT match the payload"
+    parts = [["length", entry[:4].hex(), f"{length} bytes follow"], ["magic", entry[4:5].hex(), f"format {magic}"]]
+    if magic == 1:
+        codec = {0: "not compressed", 1: "gzip", 2: "snappy"}.get(entry[5] & 3, "unknown codec")
+        parts.append(["attributes", entry[5:6].hex(), codec])
+    parts.append(["crc", entry[header - 4 : header].hex(), good])
+    parts.append(["payload", payload[:_PREVIEW].hex(), f"{len(payload)} bytes of the application's own"])
+    decoded = decode(payload)
+    return {
+        "offset": offset,
+        "next_offset": offset + len(entry),
+        "size": len(entry),
+        "parts": parts,
+        "decoded": decoded,
+        "text": (json.dumps(decoded) if decoded is not None else payload[:200].decode("utf-8", "replace"))[:200],
+    }
+
+
+def json_or_nothing(payload: bytes) -> Any | None:
+    """Decode a payload that happens to be JSON."""
+    try:
+        return json.loads(payload)
+    except ValueError:
+        return None
+
+
+def _entries(data: bytes, offset: int) -> list[tuple[int, bytes]]:
+    found, place, end = [], 0, valid_bytes(data)
+    while place < end:
+        size = 4 + int(struct.unpack_from(">i", data, place)[0])
+        found.append((offset + place, data[place : place + size]))
+        place += size
+    return found
+
+
+def _find(connection: BrokerConnection, topic: str, partition: int, start: str) -> int:
+    first = connection.offsets(topic, partition, EARLIEST)[0]
+    last = connection.offsets(topic, partition, LATEST)[0]
+    if start in ("", "begin"):
+        return first
+    if start == "end":
+        return last
+    if start.startswith("-") and start[1:].isdigit():
+        return _last_messages(connection, topic, partition, first, last, min(int(start[1:]), SHOWN))
+    if start.startswith("@"):
+        try:
+            when = int(datetime.fromisoformat(start[1:]).timestamp() * 1000)
+        except ValueError as error:
+            raise BadQuestion(f"{start!r} is not a time; write @2026-01-31T12:00") from error
+        found = connection.offsets(topic, partition, when)
+        return found[0] if found else first
+    if start.isdigit():
+        return int(start)
+    raise BadQuestion(f"{start!r} is not begin, end, an offset, -N or @time")
+
+
+def _last_messages(
+    connection: BrokerConnection, topic: str, partition: int, first: int, last: int, wanted: int
+) -> int:
+    """Where the last ``wanted`` messages begin: walk from a segment start, since offsets cannot be counted back."""
+    starts = [start for start in connection.offsets(topic, partition, LATEST, 1000) if start < last] or [first]
+    for start in starts:
+        offsets: list[int] = []
+        place = start
+        while place < last:
+            entries = _entries(connection.fetch(topic, partition, place, 1024 * 1024), place)
+            if not entries:
+                break
+            offsets = (offsets + [offset for offset, _ in entries])[-wanted:]
+            place = entries[-1][0] + len(entries[-1][1])
+        if len(offsets) >= wanted or start == starts[-1]:
+            return offsets[0] if offsets else start
+    return first

@@ -1,0 +1,230 @@
+"""The page's server: static files, one stream of views, a few questions, and (if allowed) faults.
+
+Safe when left alone: loopback, a Host check against DNS rebinding, no state change by GET, faults only by POST with
+the page's own token and origin, a content policy that allows nothing from elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+import mimetypes
+import secrets
+from collections.abc import Callable
+from html import escape
+from importlib.resources import files
+from typing import Any
+from urllib.parse import urlsplit
+
+from twisted.internet.interfaces import IReactorTCP
+from twisted.internet.threads import deferToThread
+from twisted.python.failure import Failure
+from twisted.web.http import Request
+from twisted.web.resource import Resource
+from twisted.web.server import NOT_DONE_YET
+
+from consumers.observatory import paper_links
+from consumers.observatory.faults import Faults
+from consumers.observatory.frames import Film, Frame, save
+from consumers.observatory.metrics import exposition
+from consumers.observatory.view import project
+
+_POLICY = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
+_HEADERS = {
+    b"content-security-policy": _POLICY.encode(),
+    b"x-content-type-options": b"nosniff",
+    b"x-frame-options": b"DENY",
+    b"referrer-policy": b"same-origin",
+    b"cache-control": b"no-store",
+}
+
+Reader = Callable[[str, str, str], dict[str, Any]]
+
+
+class Observatory(Resource):
+    """All of the page. Thread: the reactor."""
+
+    isLeaf = True
+
+    def __init__(
+        self,
+        reactor: IReactorTCP,
+        film: Film,
+        *,
+        hosts: frozenset[str],
+        replay: bool = False,
+        read_messages: Reader | None = None,
+        faults: Faults | None = None,
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # excluded only for plain calls, not for super()
+        self._reactor, self._film, self._hosts, self._replay = reactor, film, hosts, replay
+        self._read_messages, self._faults = read_messages, faults
+        self._token = secrets.token_urlsafe(16)
+        self._listeners: dict[Request, dict[str, str]] = {}
+        self._get: dict[str, Callable[[Request, dict[str, str]], Any]] = {
+            "/": lambda request, _: self._static(request, "index.html"),
+            "/api/stream": self._stream,
+            "/api/view": self._view_at,
+            "/api/recording": self._recording,
+            "/api/messages": self._messages,
+            "/metrics": self._metrics,
+            "/healthz": lambda request, _: self._text(request, "ok\n"),
+        }
+
+    def new_frame(self, frame: Frame) -> None:
+        """Keep the frame and send each open page its view of it."""
+        self._film.append(frame)
+        if self._faults is not None:
+            self._faults.observe(self._film)
+        views: dict[str, bytes] = {}
+        for request, choice in list(self._listeners.items()):
+            key = json.dumps(choice)
+            if key not in views:
+                views[key] = _event(self._view(frame, choice))
+            request.write(views[key])
+
+    def render(self, request: Request) -> bytes | int:
+        for name, value in _HEADERS.items():
+            request.setHeader(name, value)
+        host = (request.getHeader(b"host") or b"").decode("latin-1")
+        if urlsplit(f"//{host}").hostname not in self._hosts:
+            return self._refuse(request, 421, f"this page is not served as {host!r}; open it as http://127.0.0.1")
+        path = request.path.decode("utf-8", "replace")
+        query = {k.decode(): v[-1].decode("utf-8", "replace") for k, v in request.args.items()}
+        if request.method == b"POST" and path == "/api/fault":
+            return self._fault(request)
+        if request.method not in (b"GET", b"HEAD"):
+            return self._refuse(request, 405, "only GET is allowed here")
+        if path.startswith("/static/"):
+            return self._static(request, path.removeprefix("/static/"))
+        if path.startswith("/source/"):
+            return self._source(request, path.removeprefix("/source/"))
+        handler = self._get.get(path)
+        if handler is None:
+            return self._refuse(request, 404, "no such page")
+        answer: bytes | int = handler(request, query)
+        return answer
+
+    # -- answers ------------------------------------------------------------------------------------------------
+
+    def _view(self, frame: Frame, choice: dict[str, str]) -> dict[str, Any]:
+        view = project(
+            self._film, frame, topic=choice.get("topic", ""), group=choice.get("group", ""), pane=choice.get("pane", "")
+        )
+        view["links"] = paper_links.resolve()
+        view["replay"] = self._replay
+        view["faults"] = self._faults.as_view(self._token) if self._faults and choice.get("pane") == "faults" else None
+        return view
+
+    def _stream(self, request: Request, query: dict[str, str]) -> int:
+        request.setHeader(b"content-type", b"text/event-stream")
+        request.write(b"retry: 1000\n\n")
+        self._listeners[request] = query
+        request.notifyFinish().addBoth(lambda _: self._listeners.pop(request, None))
+        frame = self._film.at()
+        if frame is not None:
+            request.write(_event(self._view(frame, query)))
+        return NOT_DONE_YET
+
+    def _view_at(self, request: Request, query: dict[str, str]) -> bytes:
+        frame = self._film.at(int(query["at"]) if query.get("at", "").isdigit() else None)
+        if frame is None:
+            return self._refuse(request, 404, "nothing has been seen yet")
+        return self._json(request, self._view(frame, query))
+
+    def _recording(self, request: Request, query: dict[str, str]) -> bytes:
+        request.setHeader(b"content-type", b"application/jsonl")
+        request.setHeader(b"content-disposition", b'attachment; filename="run.k2011.jsonl"')
+        return b"".join(save(self._film))
+
+    def _messages(self, request: Request, query: dict[str, str]) -> bytes | int:
+        if self._read_messages is None:
+            return self._refuse(request, 404, "a recording holds no message bytes")
+
+        def answer(found: dict[str, Any]) -> None:
+            request.write(self._json(request, found))
+            request.finish()
+
+        def refuse(failure: Failure) -> None:
+            request.write(self._refuse(request, 400, failure.getErrorMessage()))
+            request.finish()
+
+        reading = deferToThread(
+            self._read_messages, query.get("topic", ""), query.get("partition", ""), query.get("from", "begin")
+        )
+        reading.addCallbacks(answer, refuse)
+        reading.addErrback(lambda failure: None)  # the reader went away while we were reading for it
+        return NOT_DONE_YET
+
+    def _fault(self, request: Request) -> bytes | int:
+        if self._faults is None:
+            return self._refuse(request, 403, "faults are off; start the observatory with --allow-faults")
+        origin = (request.getHeader(b"origin") or b"").decode("latin-1")
+        token = (request.getHeader(b"x-token") or b"").decode("latin-1")
+        kind = (request.getHeader(b"content-type") or b"").split(b";")[0]
+        if urlsplit(origin).hostname not in self._hosts or kind != b"application/json":
+            return self._refuse(request, 403, "faults can only be asked for by this page")
+        if not secrets.compare_digest(token.encode(), self._token.encode()):
+            return self._refuse(request, 403, "this page is from an earlier start of the observatory; load it again")
+        assert request.content is not None  # Twisted has read the whole request before it renders
+        try:
+            wish = json.loads(request.content.read(10_000))
+            name, target = str(wish["name"]), str(wish["target"])
+        except (ValueError, KeyError, TypeError):
+            return self._refuse(request, 400, "a fault has a name and a target")
+
+        def answer(said: str) -> None:
+            request.write(self._json(request, {"said": said}))
+            request.finish()
+
+        def refuse(failure: Failure) -> None:
+            request.write(self._json(request, {"said": failure.getErrorMessage()}, code=400))
+            request.finish()
+
+        deferToThread(self._faults.strike, name, target).addCallbacks(answer, refuse).addErrback(lambda failure: None)
+        return NOT_DONE_YET
+
+    def _metrics(self, request: Request, query: dict[str, str]) -> bytes:
+        frame = self._film.at()
+        return self._text(request, exposition(frame) if frame else "", "text/plain; version=0.0.4; charset=utf-8")
+
+    def _static(self, request: Request, name: str) -> bytes:
+        # Names are looked up in the list of what is there, so no path can lead out of the directory.
+        known = _static_files()
+        if name not in known:
+            return self._refuse(request, 404, "no such file")
+        request.setHeader(b"content-type", (mimetypes.guess_type(name)[0] or "application/octet-stream").encode())
+        return known[name]
+
+    def _source(self, request: Request, module: str) -> bytes:
+        text = paper_links.source_of(module)
+        if text is None:
+            return self._refuse(request, 404, "no such module")
+        lines = "\n".join(f'<span id="L{n}">{n:4} {escape(line)}</span>' for n, line in enumerate(text.splitlines(), 1))
+        head = f'<title>{escape(module)}</title><link rel="stylesheet" href="/static/style.css">'
+        return self._text(request, f"<!doctype html>{head}<pre>{lines}</pre>", "text/html; charset=utf-8")
+
+    def _json(self, request: Request, value: Any, code: int = 200) -> bytes:
+        request.setResponseCode(code)
+        return self._text(request, json.dumps(value), "application/json")
+
+    def _text(self, request: Request, text: str, kind: str = "text/plain; charset=utf-8") -> bytes:
+        request.setHeader(b"content-type", kind.encode())
+        return text.encode()
+
+    def _refuse(self, request: Request, code: int, why: str) -> bytes:
+        return self._json(request, {"error": why}, code)
+
+
+def _event(view: dict[str, Any]) -> bytes:
+    return b"event: view\ndata: " + json.dumps(view, separators=(",", ":")).encode() + b"\n\n"
+
+
+def _static_files() -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    root = files("consumers.observatory") / "static"
+    for entry in root.iterdir():
+        if entry.is_dir():
+            found |= {f"{entry.name}/{inner.name}": inner.read_bytes() for inner in entry.iterdir()}
+        else:
+            found[entry.name] = entry.read_bytes()
+    return found

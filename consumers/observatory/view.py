@@ -1,0 +1,222 @@
+"""One frame as the page shows it: the overview, the chosen topic and the chosen group.
+
+The frame may hold a thousand partitions and fifty groups; the view holds what one pane can show, so the page
+stays quick whatever the size of the cluster.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from consumers.observatory.frames import Film, Frame
+from consumers.observatory.lanes import lanes
+
+WINDOW_MS = 180_000
+TREE_NODES = 2_000
+PARTITIONS = 200
+EVENTS = 60
+
+
+def project(film: Film, frame: Frame, *, topic: str, group: str, pane: str) -> dict[str, Any]:
+    """The view of ``frame`` for one pane. Unknown topic or group: the first there is."""
+    t = int(frame["t"])
+    topics = sorted(frame["topics"])
+    names = sorted(frame["groups"])
+    topic = topic if topic in frame["topics"] else (topics[0] if topics else "")
+    group = group if group in frame["groups"] else (names[0] if names else "")
+    window = film.between(t - WINDOW_MS, t)
+    before = window[max(0, len(window) - 6)] if window else frame
+    view: dict[str, Any] = {
+        "t": t,
+        "first": film.first,
+        "last": film.last,
+        "window": [max(film.first, t - WINDOW_MS), t],
+        "brokers": [_broker(number, frame, before) for number in sorted(frame["brokers"], key=int)],
+        "topics": topics,
+        "groups": [_group_row(name, frame) for name in names],
+        "topic": _topic(topic, frame) if topic else None,
+        "topic_table": [],
+        "group": None,
+        "lanes": [],
+        "rebalances": [],
+        "tree": [],
+        "tree_cut": False,
+        "events": [],
+        "loads": frame["loads"] if pane == "load" else [],
+    }
+    if pane == "brokers":
+        view["topic_table"] = [_topic_row(name, frame, before) for name in topics]
+        view["events"] = _events(window)[:EVENTS]
+    elif pane == "groups" and group:
+        view["group"] = _group(group, frame, window)
+    elif pane == "ownership":
+        # The chosen group first, then one of the other kind, so that both worlds stand on one axis.
+        kinds = {name: frame["groups"][name]["kind"] for name in names}
+        others = [name for name in names if kinds[name] != kinds.get(group)][:1]
+        view["lanes"] = [found for name in [group, *others] if name and (found := lanes(window, name))]
+        view["rebalances"] = [r for f in reversed(window) for r in reversed(f["events"]) if "rebalance" in r][:40]
+        view["rebalances"] = [r["rebalance"] | {"t": r["t"]} for r in view["rebalances"]]
+    elif pane == "zookeeper":
+        view["tree"] = _tree(frame, window)[:TREE_NODES]
+        view["tree_cut"] = len(frame["tree"]) > TREE_NODES
+    return view
+
+
+def _counter(frame: Frame, broker: str, name: str) -> float | None:
+    counters: dict[str, float] = frame["brokers"].get(broker, {}).get("counters", {})
+    return counters.get(name)
+
+
+def _rate(now: Frame, before: Frame, broker: str, name: str) -> float | None:
+    new, old = _counter(now, broker, name), _counter(before, broker, name)
+    seconds = float(now["t"] - before["t"]) / 1000
+    if new is None or old is None or seconds <= 0 or new < old:
+        return None
+    return (new - old) / seconds
+
+
+def _broker(number: str, frame: Frame, before: Frame) -> dict[str, Any]:
+    known = frame["brokers"][number]
+    size = sum(
+        partition["size"]
+        for partitions in frame["topics"].values()
+        for name, partition in partitions.items()
+        if name.startswith(f"{number}-")
+    )
+    return {
+        "id": int(number),
+        "host": known["host"],
+        "port": known["port"],
+        "alive": known["alive"],
+        "connections": known.get("connections"),
+        "size": size,
+        "in_rate": _rate(frame, before, number, "bytes_in"),
+        "out_rate": _rate(frame, before, number, "bytes_out"),
+        "message_rate": _rate(frame, before, number, "messages_in"),
+    }
+
+
+def _topic(topic: str, frame: Frame) -> dict[str, Any]:
+    stored = {
+        group: known["offsets"].get(topic, {}) for group, known in frame["groups"].items() if topic in known["offsets"]
+    }
+    shown = sorted(frame["topics"][topic].items(), key=lambda item: _numbers(item[0]))[:PARTITIONS]
+    return {
+        "name": topic,
+        "partitions": [
+            known
+            | {"name": name, "groups": {group: offsets[name] for group, offsets in stored.items() if name in offsets}}
+            for name, known in shown
+        ],
+    }
+
+
+def _numbers(name: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in name.split("-"))
+
+
+def _topic_row(topic: str, frame: Frame, before: Frame) -> dict[str, Any]:
+    partitions = frame["topics"][topic]
+    ends = sum(partition["end"] for partition in partitions.values())
+    earlier = sum(partition["end"] for partition in before["topics"].get(topic, {}).values())
+    seconds = (frame["t"] - before["t"]) / 1000
+    return {
+        "name": topic,
+        "partitions": len(partitions),
+        "segments": sum(len(partition["segments"]) for partition in partitions.values()),
+        "size": sum(partition["size"] for partition in partitions.values()),
+        "rate": (ends - earlier) / seconds if seconds > 0 and ends >= earlier else None,
+    }
+
+
+def places(group: str, frame: Frame) -> list[dict[str, Any]]:
+    """Every partition of the group's topics with owner, stored offset, end and lag in bytes."""
+    known = frame["groups"][group]
+    rows = []
+    for topic in sorted(set(known["owners"]) | set(known["offsets"])):
+        names = set(known["owners"].get(topic, {})) | set(known["offsets"].get(topic, {}))
+        names |= set(frame["topics"].get(topic, {}))
+        for name in sorted(names, key=_numbers):
+            end = frame["topics"].get(topic, {}).get(name, {}).get("flushed")
+            offset = known["offsets"].get(topic, {}).get(name)
+            rows.append(
+                {
+                    "topic": topic,
+                    "partition": name,
+                    "owner": known["owners"].get(topic, {}).get(name),
+                    "offset": offset,
+                    "end": end,
+                    "lag": max(end - offset, 0) if end is not None and offset is not None else None,
+                }
+            )
+    return rows
+
+
+def _lag(group: str, frame: Frame) -> int:
+    return sum(row["lag"] or 0 for row in places(group, frame))
+
+
+def _group_row(group: str, frame: Frame) -> dict[str, Any]:
+    known = frame["groups"][group]
+    rows = places(group, frame)
+    return {
+        "name": group,
+        "kind": known["kind"],
+        "state": known["state"],
+        "members": len(known["members"]),
+        "partitions": len(rows),
+        "lag": sum(row["lag"] or 0 for row in rows),
+    }
+
+
+def _group(group: str, frame: Frame, window: list[Frame]) -> dict[str, Any]:
+    rows = places(group, frame)[:PARTITIONS]
+    for row in rows:
+        row["behind_ms"] = _behind_ms(row, frame, window)
+    steps = window[:: max(1, len(window) // 60)]
+    return {
+        "name": group,
+        "kind": frame["groups"][group]["kind"],
+        "partitions": rows,
+        "trend": [[seen["t"], _lag(group, seen)] for seen in steps if group in seen["groups"]],
+    }
+
+
+def _behind_ms(row: dict[str, Any], frame: Frame, window: list[Frame]) -> int | None:
+    """How long ago the log's end was where the group's offset is now; None if longer than we remember."""
+    if row["lag"] is None:
+        return None
+    if row["lag"] == 0:
+        return 0
+    for seen in reversed(window):
+        end = seen["topics"].get(row["topic"], {}).get(row["partition"], {}).get("flushed")
+        if end is not None and end <= row["offset"]:
+            return int(frame["t"] - seen["t"])
+    return None
+
+
+def _events(window: list[Frame]) -> list[dict[str, Any]]:
+    return [event for frame in reversed(window) for event in reversed(frame["events"])]
+
+
+def _tree(frame: Frame, window: list[Frame]) -> list[dict[str, Any]]:
+    """The nodes now, those new in the last five seconds marked, and those gone since then."""
+    recent = [seen for seen in window if seen["t"] >= frame["t"] - 5_000] or [frame]
+    before = {path: (value, session) for path, value, session, _ in recent[0]["tree"]}
+    nodes = [
+        {
+            "path": path,
+            "value": value,
+            "session": session,
+            "watched": watched,
+            "change": None if before.get(path, (value, session))[1] == session and path in before else "new",
+        }
+        for path, value, session, watched in frame["tree"]
+    ]
+    present = {node["path"] for node in nodes}
+    nodes += [
+        {"path": path, "value": value, "session": session, "watched": False, "change": "gone"}
+        for path, (value, session) in before.items()
+        if path not in present
+    ]
+    return sorted(nodes, key=lambda node: str(node["path"]))
