@@ -35,15 +35,20 @@ class Router(Protocol):
 
 
 class StaticRouter:
-    """A fixed list of brokers, 0.7's ``broker.list``: one candidate each, partition -1. Thread: any."""
+    """A fixed list of brokers, 0.7's ``broker.list``. Thread: any.
 
-    def __init__(self, brokers: Sequence[BrokerAddress]) -> None:
+    Each broker is one candidate, partition -1: the broker picks. Given the ``partitions`` every broker has, those are
+    the candidates, and keys decide among them.
+    """
+
+    def __init__(self, brokers: Sequence[BrokerAddress], partitions: Sequence[int] = (ANY_PARTITION,)) -> None:
         self._brokers = {broker.broker_id: broker for broker in brokers}
         if not brokers:
             raise ConfigError("the broker list is empty; name at least one broker as HOST:PORT")
         if len(self._brokers) != len(brokers):
             raise ConfigError("two brokers of the list have the same id; ids must differ")
-        self._candidates = [BrokerPartition(broker_id, ANY_PARTITION) for broker_id in sorted(self._brokers)]
+        self.knows_partitions = ANY_PARTITION not in partitions
+        self._candidates = [BrokerPartition(b, p) for b in sorted(self._brokers) for p in sorted(partitions)]
 
     def partitions(self, topic: str) -> Sequence[BrokerPartition]:
         return self._candidates

@@ -1,0 +1,332 @@
+"""The producer of the paper: give it a topic and a set of messages.
+
+    producer = Producer("127.0.0.1:9092")
+    message = Message(b"test message str")
+    set = MessageSet(message)
+    producer.send("topic1", set)
+
+Nobody acknowledges what is sent (§5): ``send`` returns nothing, and what is lost on the way is known only where the
+producer itself noticed. That it tells, always: ``counters``, ``on_drop``, the journal. To judge loss, ask for ``acks``,
+which 2011 had not, or for an ``Audit`` (§4).
+
+Paper: §3 (API), §3.2 (choice of the partition), §5 (batches).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import ssl
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from types import TracebackType
+
+from kafka2011.clock import SYSTEM_CLOCK, Clock
+from kafka2011.errors import (
+    ConfigError,
+    ConnectionFailed,
+    IllegalTopicName,
+    Kafka2011Error,
+    ProducerClosed,
+    RequestTimedOut,
+)
+from kafka2011.events import Journal
+from kafka2011.producer.audit import Audit, AuditTimer
+from kafka2011.producer.batch import MAX_SET_SIZE, Batch, Lane, Messages, check_sizes, encode, payloads, split
+from kafka2011.producer.carrier import Acks, Carrier, OnFull, ProducerSettings
+from kafka2011.producer.counters import Counters
+from kafka2011.producer.events import CallbackFailed, MessagesDropped
+from kafka2011.producer.partitioner import Key, Partitioner, hash_partitioner
+from kafka2011.producer.routing import Router, StaticRouter, parse_brokers
+from kafka2011.producer.sender import AsyncSender, Sender, SyncSender
+from kafka2011.types import BrokerAddress, BrokerPartition, is_legal_name
+from kafka2011.wire import Codec
+
+OnDrop = Callable[[str, int, str], None]
+"""Called with topic, number of messages and reason for everything the producer gives up."""
+
+_STICKY_MESSAGES = 1000
+_AVOID_S = 5.0
+
+
+class _Way:
+    """A lane, the sender of its broker, and for how many more messages a random choice of it is kept."""
+
+    __slots__ = ("lane", "left", "sender")
+
+    def __init__(self, lane: Lane, sender: Sender) -> None:
+        self.lane, self.sender, self.left = lane, sender, 0
+
+
+class Producer:
+    """Publish messages to brokers. Thread: any.
+
+    Asynchronous by default: ``send`` queues, a thread per broker sends. With ``sync=True`` ``send`` returns when the
+    kernel (with ``acks``: the broker) has the messages, and raises if that failed.
+
+    ``batch_size`` messages of a partition travel in one request, or fewer once ``linger_ms`` have passed. The queue of
+    each broker is bounded by ``queue_size`` messages and ``queue_bytes``; when full, ``on_full`` says whether ``send``
+    blocks, drops (counted, called back) or raises. ``retries`` bounds how often a batch is tried again.
+    """
+
+    def __init__(
+        self,
+        brokers: str | Sequence[BrokerAddress] | Router = "127.0.0.1:9092",
+        *,
+        partitioner: Partitioner | None = None,
+        batch_size: int = 200,
+        linger_ms: float = 5.0,
+        queue_size: int = 100_000,
+        queue_bytes: int = 64 << 20,
+        on_full: OnFull = "block",
+        codec: Codec = Codec.NONE,
+        sync: bool = False,
+        acks: Acks = "none",
+        retries: int = 3,
+        timeout_s: float = 30.0,
+        connect_timeout_s: float = 5.0,
+        max_message_size: int = 1_000_000,
+        tls: ssl.SSLContext | None = None,
+        audit: Audit | None = None,
+        on_drop: OnDrop | None = None,
+        journal: Journal | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        if min(batch_size, queue_size, queue_bytes, max_message_size) < 1 or min(linger_ms, retries) < 0:
+            raise ConfigError("batch_size, queue_size, queue_bytes and max_message_size are at least 1, the rest 0")
+        if on_full not in ("block", "drop", "raise") or acks not in ("none", "appended", "flushed"):
+            raise ConfigError("on_full is block, drop or raise; acks is none, appended or flushed")
+        self._router = _router(brokers)
+        if partitioner is not None and isinstance(self._router, StaticRouter) and not self._router.knows_partitions:
+            raise ConfigError(
+                "a partitioner needs to know the partitions, and a plain broker list does not; use "
+                "StaticRouter(brokers, partitions=...) or a router over ZooKeeper"
+            )
+        self._partitioner = partitioner or hash_partitioner
+        self._settings = ProducerSettings(
+            batch_size=batch_size,
+            linger_ms=linger_ms,
+            queue_size=queue_size,
+            queue_bytes=queue_bytes,
+            on_full=on_full,
+            codec=codec,
+            acks=acks,
+            retries=retries,
+            timeout_s=timeout_s,
+            connect_timeout_s=connect_timeout_s,
+            max_message_size=max_message_size,
+            tls=tls,
+        )
+        self._sync = sync
+        self._audit = audit
+        self._on_drop = on_drop
+        self._journal = journal or Journal()
+        self._clock = clock
+        self._counters = Counters()
+        self._closing = self._closed = False
+        self._start()
+        _producers.add(self)
+
+    def _start(self) -> None:
+        """Make what must not be shared across a fork: locks, queues, threads, connections."""
+        self._lock = threading.RLock()
+        self._report_lock = threading.Lock()
+        self._senders: dict[BrokerAddress, tuple[Sender, Counters]] = {}
+        self._ways: dict[tuple[str, BrokerPartition, bool], _Way] = {}
+        self._sticky: dict[str, _Way] = {}
+        self._avoided: dict[BrokerAddress, float] = {}
+        self._moves = 0
+        self._timer = AuditTimer(self._audit, self._publish_audit) if self._audit else None
+
+    def __enter__(self) -> Producer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def send(self, topic: str, messages: Messages, key: Key | None = None) -> None:
+        """Publish a MessageSet, a Message, bytes, or a list of either, to one partition of ``topic``."""
+        data, n = encode(messages)
+        if len(data) > self._settings.max_message_size:
+            # Only a set larger than the largest message can hold one that is too large.
+            check_sizes(messages, self._settings.max_message_size)
+            if len(data) > MAX_SET_SIZE and n > 1:
+                for part in split(messages, MAX_SET_SIZE):
+                    self.send(topic, part, key)
+                return
+        if self._closed:
+            raise ProducerClosed("send() after close(); make a new Producer")
+        way = self._sticky.get(topic)
+        if way is None or way.left < n or key is not None:
+            way = self._choose(topic, key)
+        way.left -= n
+        if n and not way.sender.put(way.lane, data, n):
+            self._report(topic, n, "the queue is full", at_the_door=True)
+        if self._audit is not None:
+            self._audit.count(topic, payloads(messages))
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Wait until everything sent so far left for a broker or was dropped; raise RequestTimedOut otherwise.
+
+        Without ``acks``, "left" is not "arrived".
+        """
+        deadline = None if timeout is None else self._clock.monotonic() + timeout
+        self._publish_audit()
+        while True:
+            moves = self._moves
+            for sender, _ in list(self._senders.values()):
+                if not sender.flush(deadline):
+                    raise RequestTimedOut(f"not everything was sent within {timeout:g} s; it is still being tried")
+            if moves == self._moves:  # else a broker failed meanwhile, and another's queue got its batches
+                return
+
+    def close(self, timeout: float | None = 30.0) -> None:
+        """Send what is queued, then close; what cannot be sent in time is dropped, counted and called back."""
+        deadline = None if timeout is None else self._clock.monotonic() + timeout
+        with self._lock:
+            first, self._closing = not self._closing, True
+        if not first:
+            return
+        if self._timer is not None:
+            self._timer.stop()
+        self._publish_audit()
+        self._closed = True
+        for sender, _ in list(self._senders.values()):
+            sender.close(deadline)
+        self._router.close()
+
+    @property
+    def counters(self) -> Counters:
+        """The numbers so far, over all brokers."""
+        total = Counters()
+        total.add(self._counters)
+        for sender, counters in list(self._senders.values()):
+            total.add(counters)
+            total.accepted += sender.accepted
+        return total
+
+    # -- choosing the way ---------------------------------------------------------------------------------------
+
+    def _choose(self, topic: str, key: Key | None) -> _Way:
+        """Pick a partition: by key, or at random.
+
+        Where the broker picks the partition (-1), our choice is only which broker, and it is kept for a while:
+        changing the connection with every message would cut all batches to pieces.
+        """
+        candidates = self._candidates(topic)
+        if key is not None and candidates[0].partition >= 0:
+            n = len(candidates)
+            index = self._partitioner(key, n)
+            if not 0 <= index < n:
+                raise ConfigError(f"the partitioner returned {index} for {n} partitions; 0 to {n - 1} are possible")
+            return self._way(topic, candidates[index], keyed=True)
+        if self._avoided:
+            candidates = self._preferred(candidates)
+        way = self._way(topic, candidates[int(random.random() * len(candidates))], keyed=False)
+        if way.lane.partition < 0 or len(candidates) == 1:
+            way.left = max(self._settings.batch_size, _STICKY_MESSAGES)
+            self._sticky[topic] = way
+        return way
+
+    def _candidates(self, topic: str) -> Sequence[BrokerPartition]:
+        candidates = self._router.partitions(topic)
+        if not candidates:
+            self._router.refresh()
+            candidates = self._router.partitions(topic)
+        if not candidates:
+            raise ConnectionFailed(f"no broker is alive that could take {topic!r}; nothing was sent, try again later")
+        return candidates
+
+    def _preferred(self, candidates: Sequence[BrokerPartition]) -> Sequence[BrokerPartition]:
+        """Those whose broker did not fail just now, or all if there are no others."""
+        now = self._clock.monotonic()
+        good = [c for c in candidates if self._avoided.get(self._router.address(c.broker_id), 0.0) <= now]
+        return good or candidates
+
+    def _way(self, topic: str, chosen: BrokerPartition, keyed: bool) -> _Way:
+        """The way to a partition, through its broker as it is known now."""
+        address = self._router.address(chosen.broker_id)
+        way = self._ways.get((topic, chosen, keyed))
+        if way is None or way.lane.address != address:
+            if not is_legal_name(topic):
+                raise IllegalTopicName(f"{topic!r} cannot be a topic: letters, digits, '.', '_' and '-', at most 200")
+            way = _Way(Lane(address, topic, chosen.partition, keyed=keyed), self._sender(address))
+            self._ways[topic, chosen, keyed] = way
+        return way
+
+    def _sender(self, address: BrokerAddress) -> Sender:
+        with self._lock:
+            if address not in self._senders:
+                counters = Counters()
+                carrier = Carrier(address, self._settings, counters, self._journal, self._move)
+                sender: Sender = (
+                    SyncSender(carrier, self._lock)
+                    if self._sync
+                    else AsyncSender(carrier, self._settings, self._report, self._clock)
+                )
+                self._senders[address] = sender, counters
+            return self._senders[address][0]
+
+    def _move(self, batch: Batch, attempts: int) -> bool:
+        """Hand a batch its broker did not take to another one; False if there is none that may have it."""
+        lane, data, n = batch
+        self._avoided[lane.address] = self._clock.monotonic() + _AVOID_S
+        self._sticky.clear()
+        self._router.refresh()
+        for chosen in random.sample(found := self._router.partitions(lane.topic), len(found)):
+            address = self._router.address(chosen.broker_id)
+            # A key stays with its partition; it may follow it to the broker's new address.
+            same = (chosen.broker_id, chosen.partition) == (lane.address.broker_id, lane.partition)
+            if address == lane.address or (lane.keyed and not same):
+                continue
+            other = Lane(address, lane.topic, chosen.partition, keyed=lane.keyed, attempts=attempts)
+            self._moves += 1
+            if self._sender(address).put(other, data, n, forced=True):
+                return True
+        return False
+
+    # -- telling ------------------------------------------------------------------------------------------------
+
+    def _report(self, topic: str, n: int, reason: str, at_the_door: bool = False) -> None:
+        """Tell of messages given up: counted, in the journal, called back."""
+        with self._report_lock:
+            self._counters.drop(n, reason)
+            if at_the_door:
+                self._counters.accepted += n
+        self._journal.emit(MessagesDropped(topic=topic, n_messages=n, reason=reason))
+        if self._on_drop is not None:
+            try:
+                self._on_drop(topic, n, reason)
+            except Exception as error:  # the application's code must not end our thread
+                self._journal.emit(CallbackFailed(error=repr(error)))
+
+    def _publish_audit(self) -> None:
+        if self._audit is None:
+            return
+        events = self._audit.take()
+        if events:
+            try:
+                self.send(self._audit.topic, events)
+            except Kafka2011Error as error:
+                self._report(self._audit.topic, len(events), str(error), at_the_door=True)
+
+
+def _router(brokers: str | Sequence[BrokerAddress] | Router) -> Router:
+    if isinstance(brokers, str):
+        return StaticRouter(parse_brokers(brokers))
+    return StaticRouter(brokers) if isinstance(brokers, Sequence) else brokers
+
+
+_producers: weakref.WeakSet[Producer] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    """In the child: threads did not come along, and what is queued is the parent's to send."""
+    for producer in list(_producers):
+        producer._start()
+
+
+os.register_at_fork(after_in_child=_after_fork)
