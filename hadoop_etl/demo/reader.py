@@ -1,0 +1,47 @@
+"""One consumer of the demo's Algorithm 1 group, as an application would write it.
+
+Paper: §3 (the sample consumer), §3.2 (the group). SIGUSR1 ends its ZooKeeper session, as a long pause would.
+"""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from types import FrameType
+
+import click
+
+from consumers.algorithm1.consumer import Consumer
+from consumers.cluster.processes import write_ready
+from hadoop_etl.demo.deliveries import Ledger
+from hadoop_etl.demo.events import SCHEMAS
+from hadoop_etl.demo.journal_file import journal_to
+
+
+@click.command()
+@click.option("--zookeeper", required=True)
+@click.option("--group", required=True)
+@click.option("--name", required=True)
+@click.option("--directory", type=click.Path(path_type=Path), required=True, help="The demo's directory.")
+@click.option("--ready-file", type=click.Path())
+def main(zookeeper: str, group: str, name: str, directory: Path, ready_file: str | None) -> None:
+    """Read until SIGTERM, then leave cleanly."""
+    journal = journal_to(directory / "journal" / f"{name}.jsonl")
+    ledger = Ledger(directory / "deliveries" / f"{group}-{name}.txt")
+    consumer = Consumer(zookeeper, group, autocommit_interval_s=1.0, journal=journal)
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(0)
+
+    signal.signal(signal.SIGTERM, leave)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGUSR1, lambda *_: consumer.lose_session())
+    with consumer:
+        streams = consumer.create_message_streams(dict.fromkeys(SCHEMAS, 1))
+        write_ready(ready_file, {})
+        for message in streams[0]:
+            ledger.write(message.topic, str(message.partition), message.offset)
+
+
+if __name__ == "__main__":
+    main()
