@@ -1,0 +1,295 @@
+"""A chunk of a partition's bytes as Arrow columns: offsets, place inside a wrapper, next offset, payload.
+
+Paper: §3.1 (the next offset is this one plus the message's length), §3.3 (a CRC per message).
+
+The walk over the lengths is the only loop per entry; heads, payloads and CRCs are handled as columns, the CRC once for
+the whole chunk (``checksum``). Only a chunk in which something is wrong is looked at entry by entry: damage costs one
+dead row, with its bytes and the reason, and the walk goes on at the next place from which two entries in a row are good.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hadoop_etl.checksum import combined
+from kafka2011.errors import WireError
+from kafka2011.wire.compression import decompress
+from kafka2011.wire.message import CODEC_MASK, Codec, crc32
+from kafka2011.wire.message_set import DEFAULT_LIMITS
+
+MAX_ENTRY = 64 << 20
+"""No entry is longer: a length beyond it is damage, whatever follows."""
+
+_length = struct.Struct(">i").unpack_from
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class DeadRow:
+    """Bytes that are no readable message, with the reason."""
+
+    offset: int
+    index: int
+    next_offset: int
+    data: bytes
+    reason: str
+
+
+@dataclass(slots=True)
+class Rows:
+    """Messages as columns; ``index`` is the place inside a wrapper, 0 outside. All columns have one length."""
+
+    offset: Ints
+    index: Ints
+    next_offset: Ints
+    payload: pa.Array
+
+    def __len__(self) -> int:
+        return len(self.offset)
+
+
+@dataclass(slots=True)
+class Frames:
+    """What a chunk held. ``size`` bytes are accounted for; the caller asks again from there."""
+
+    size: int
+    rows: list[Rows] = field(default_factory=list)
+    dead: list[DeadRow] = field(default_factory=list)
+
+
+def read_frames(data: bytes, offset: int, *, at_end: bool) -> Frames:
+    """Read the entries of ``data``, which begins at ``offset`` of the partition.
+
+    An entry that is not wholly there ends the chunk, unless ``at_end`` says that no more bytes belong to the range: then
+    it is damage. ``size`` 0 means: not even one entry, bring more bytes.
+    """
+    bounds = _walk(data)
+    frames = Frames(size=int(bounds[-1]))
+    if not _whole(data, bounds, frames, offset) or _is_damage(data, frames.size, at_end):
+        frames = Frames(size=0)
+        _salvage(data, offset, at_end, frames)
+    return frames
+
+
+def _walk(data: bytes) -> Ints:
+    """The positions of the entries, and the end of the last whole one. Runs of entries of one size take one step."""
+    positions: list[int] = []
+    position, last, before = 0, len(data) - 9, 0
+    while position <= last:
+        (size,) = _length(data, position)
+        if size < 5:
+            break
+        step = 4 + size
+        ahead = position + 8 * step
+        if size == before and data[ahead : ahead + 4] == data[position : position + 4]:
+            stop = position + _run_length(data, position, step) * step
+            positions += range(position, stop, step)
+            position, before = stop, 0
+        else:
+            positions.append(position)
+            position, before = position + step, size
+    if position <= len(data):
+        positions.append(position)
+    return np.array(positions, dtype=np.int64)
+
+
+def _run_length(data: bytes, position: int, step: int) -> int:
+    """How many entries from ``position`` on have the first one's length; one at least."""
+    count = min((len(data) - position) // step, 512)
+    heads = np.frombuffer(data, dtype=np.uint8, count=count * step, offset=position).reshape(count, step)[:, :4]
+    other = np.flatnonzero((heads != heads[0]).any(axis=1))
+    return int(other[0]) if len(other) else count
+
+
+def _is_damage(data: bytes, position: int, at_end: bool) -> bool:
+    """Tell whether what stands at ``position`` cannot be the beginning of an entry that goes on after the chunk."""
+    left = len(data) - position
+    if not left:
+        return False
+    if at_end:
+        return True
+    if left < 4:
+        return False
+    (size,) = _length(data, position)
+    return not (5 <= size <= MAX_ENTRY and size > left - 4)
+
+
+def _whole(data: bytes, bounds: Ints, frames: Frames, offset: int) -> bool:
+    """Read entries that are all well; False if any is not."""
+    count = len(bounds) - 1
+    if not count:
+        return True
+    raw = np.frombuffer(data, dtype=np.uint8)
+    starts, ends = bounds[:-1], bounds[1:]
+    magic = raw[starts + 4]
+    if magic.max() > 1 or (ends - starts < 9 + magic).any():
+        return False
+    heads = 9 + magic.astype(np.int64)
+    crcs = (raw[(starts + heads)[:, None] + np.arange(-4, 0)] @ _BIG_ENDIAN).astype(np.uint32)
+    payload = _payloads(data, bounds, magic)
+    sizes = ends - starts - heads
+    after = int(sizes.sum()) - np.cumsum(sizes)
+    if combined(crcs, after) != crc32(_content(payload)):
+        return False
+    codec = np.where(magic == 1, raw[starts + 5] & CODEC_MASK, 0)
+    plain = codec == 0
+    everything = bool(plain.all())
+    kept = payload if everything else payload.filter(pa.array(plain))
+    frames.rows.append(
+        Rows(offset + starts[plain], np.zeros(len(kept), dtype=np.int64), offset + ends[plain], kept)
+    )
+    if not everything:
+        for i in np.flatnonzero(~plain):
+            _open(payload[int(i)].as_py(), int(codec[i]), offset + int(starts[i]), offset + int(ends[i]), frames)
+    return True
+
+
+_BIG_ENDIAN = np.array([1 << 24, 1 << 16, 1 << 8, 1], dtype=np.int64)
+
+
+def _payloads(data: bytes, bounds: Ints, magic: npt.NDArray[np.uint8]) -> pa.Array:
+    """The payload column: entries as a zero-copy binary array, their heads cut off."""
+    entries = pa.Array.from_buffers(
+        pa.binary(), len(magic), [None, pa.py_buffer(bounds.astype(np.int32)), pa.py_buffer(data)]
+    )
+    # Without an explicit stop pyarrow 26 refuses values of unequal length.
+    if magic.all():
+        return pc.binary_slice(entries, 10, stop=len(data))
+    old = pc.binary_slice(entries, 9, stop=len(data))
+    return old if not magic.any() else pc.if_else(pa.array(magic == 1), pc.binary_slice(entries, 10, stop=len(data)), old)
+
+
+def _content(payload: pa.Array) -> memoryview:
+    """The payloads laid end to end."""
+    buffer = payload.buffers()[2]
+    if buffer is None:
+        return memoryview(b"")
+    bounds = np.frombuffer(payload.buffers()[1], dtype=np.int32)
+    first, last = int(bounds[payload.offset]), int(bounds[payload.offset + len(payload)])
+    return memoryview(buffer)[first:last]
+
+
+# -- wrappers -------------------------------------------------------------------------------------------------------
+
+
+def _open(payload: bytes, codec: int, offset: int, next_offset: int, frames: Frames) -> None:
+    """Add the messages inside a wrapper; one that cannot be opened, or holds none, is a dead row."""
+    try:
+        pieces = _inside(payload, codec)
+    except WireError as error:
+        frames.dead.append(DeadRow(offset, 0, next_offset, payload, str(error)))
+        return
+    index = 0
+    for piece in pieces:
+        if isinstance(piece, DeadRow):
+            frames.dead.append(DeadRow(offset, index, next_offset, piece.data, piece.reason))
+            index += 1
+        else:
+            count = len(piece)
+            places = np.arange(index, index + count, dtype=np.int64)
+            frames.rows.append(Rows(np.full(count, offset), places, np.full(count, next_offset), piece))
+            index += count
+    if not index:
+        frames.dead.append(DeadRow(offset, 0, next_offset, payload, "an empty wrapper: compressed, with no message inside"))
+
+
+def _inside(payload: bytes, codec: int) -> list[pa.Array | DeadRow]:
+    """The messages of a wrapper in order: arrays of payloads and dead rows between them."""
+    if codec not in (Codec.GZIP, Codec.SNAPPY):
+        raise WireError(f"a message names codec {codec}, which does not exist")
+    data = decompress(Codec(codec), payload, DEFAULT_LIMITS.max_inflated)
+    inner = read_frames(data, 0, at_end=True)
+    pieces: list[tuple[int, int, pa.Array | DeadRow]] = []
+    for rows in inner.rows:
+        pieces.append((int(rows.offset[0]) if len(rows) else 0, int(rows.index[0]) if len(rows) else 0, rows.payload))
+    for dead in inner.dead:
+        pieces.append((dead.offset, dead.index, dead))
+    pieces.sort(key=lambda piece: piece[:2])
+    return [piece for _, _, piece in pieces]
+
+
+# -- damage ---------------------------------------------------------------------------------------------------------
+
+
+def _salvage(data: bytes, offset: int, at_end: bool, frames: Frames) -> None:
+    """Go entry by entry: runs of good ones as columns, each damage as one dead row."""
+    position, end = 0, len(data)
+    while position < end:
+        stop = position
+        while (following := good_entry_end(data, stop)) is not None:
+            stop = following
+        if stop > position:
+            bounds = _walk(data[position:stop])
+            part = Frames(size=0)
+            assert _whole(data[position:stop], bounds, part, offset + position)
+            frames.rows += part.rows
+            frames.dead += part.dead
+            position = stop
+            continue
+        if not at_end and not _is_damage(data, position, at_end) and not _is_whole(data, position):
+            break
+        reason, stop = _damage(data, position)
+        if stop == end and not at_end and end - position < MAX_ENTRY and not _is_whole(data, position):
+            break  # the next good entry may lie beyond this chunk
+        frames.dead.append(
+            DeadRow(offset + position, 0, offset + stop, data[position:stop], f"{reason} ({stop - position} bytes)")
+        )
+        position = stop
+    frames.size = position
+
+
+def _is_whole(data: bytes, position: int) -> bool:
+    """Tell whether the entry's own length keeps it inside the chunk."""
+    left = len(data) - position - 4
+    return left >= 0 and 5 <= _length(data, position)[0] <= left
+
+
+def good_entry_end(data: bytes, position: int) -> int | None:
+    """Where the entry at ``position`` ends, if it is whole and its CRC is right."""
+    if len(data) - position < 9:
+        return None
+    (size,) = _length(data, position)
+    end = position + 4 + size
+    magic = data[position + 4]
+    if size < 5 or end > len(data) or magic > 1 or size < 5 + magic:
+        return None
+    head = position + 9 + magic
+    if crc32(data[head:end]) != int.from_bytes(data[head - 4 : head], "big"):
+        return None
+    return end
+
+
+def _damage(data: bytes, position: int) -> tuple[str, int]:
+    """Say what is wrong at ``position`` and where to go on."""
+    if _is_whole(data, position):
+        end = position + 4 + _length(data, position)[0]
+        if end == len(data) or good_entry_end(data, end) is not None:
+            return ("wrong CRC" if data[position + 4] <= 1 else f"unknown magic {data[position + 4]}"), end
+    end = next(good_starts(data, position + 1), len(data))
+    return "no message begins here: damaged length or bytes", end
+
+
+def good_starts(data: bytes, position: int = 0) -> Iterator[int]:
+    """Positions from which an entry and the one after it are good, or it ends the data. Used to cut and to recover.
+
+    Payloads that themselves contain message sets can fool this; the tiling check of the load catches every such cut.
+    """
+    raw = np.frombuffer(data, dtype=np.uint8)
+    while position + 9 <= len(data):
+        window = raw[position : position + (1 << 20) + 4]
+        magic = window[4:] <= 1
+        # No entry is longer than MAX_ENTRY, so its first length byte is small; this leaves few places to try.
+        candidates = np.flatnonzero(magic & (window[:-4] <= (MAX_ENTRY >> 24)))
+        for candidate in candidates:
+            start = position + int(candidate)
+            end = good_entry_end(data, start)
+            if end is not None and (end == len(data) or good_entry_end(data, end) is not None):
+                yield start
+        position += len(window) - 4
