@@ -20,7 +20,7 @@ from kafka2011.settings import BROKER_SETTINGS, WITHOUT_EFFECT, Setting, TopicMa
 __all__ = ["BROKER_SETTINGS", "Config", "Setting", "TopicMap", "Value", "load_config", "read_properties", "sample"]
 
 PREFIX = "KAFKA2011_"
-_NOT_SETTINGS = {"KAFKA2011_BROKER", "KAFKA2011_ZOOKEEPER", "KAFKA2011_FAILPOINTS"}
+_NOT_SETTINGS = {"KAFKA2011_BROKER", "KAFKA2011_ADMIN", "KAFKA2011_ZOOKEEPER", "KAFKA2011_FAILPOINTS"}
 """Variables of the commands and the tests that share the prefix."""
 
 T = TypeVar("T")

@@ -85,6 +85,9 @@ LOG = (
             at_least=1),
     _number("max.topic.name.length", 200, "characters", "Longest topic name: letters, digits, dot, dash and "
             "underscore (0.7: 255, nearly any character).", "log (§3.1)", at_least=1, at_most=200),
+    Setting("log.corrupt.policy", str, "offline", "", "What to do with a partition whose flushed bytes are damaged: "
+            "offline (not served until a person looked; nothing is lost) or truncate (set the damaged segment aside "
+            "and go on).", "log (§3.1)", choices=("offline", "truncate")),
 )
 
 FLUSH = (

@@ -29,15 +29,6 @@ class BrokerStopped(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopicCreated(Event):
-    """The first message set of a topic arrived."""
-
-    section: ClassVar[str] = "§3"
-    topic: str
-    n_partitions: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionClosed(Event):
     """The broker closed a connection on its own account; ``suppressed`` more of the same kind were not told."""
 
@@ -73,22 +64,19 @@ class HandlerFailed(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FlushFailed(Event):
-    """The disk refused a flush: the partition takes no more messages until a restart, others go on."""
-
-    level: ClassVar[int] = logging.ERROR
-    section: ClassVar[str] = "§3.1"
-    topic: str
-    partition: int
-    error: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionFailed(Event):
     """A retention pass ended early; the next one tries again."""
 
     level: ClassVar[int] = logging.ERROR
     section: ClassVar[str] = "§3.1"
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopFailed(Event):
+    """A part of the broker did not stop as it should; the rest was stopped all the same."""
+
+    level: ClassVar[int] = logging.ERROR
     error: str
 
 

@@ -19,20 +19,16 @@ from twisted.python.failure import Failure
 from twisted.python.threadpool import ThreadPool
 
 from kafka2011.broker.counters import Counters
-from kafka2011.broker.events import FlushFailed
 from kafka2011.clock import Clock
 from kafka2011.errors import LogFailed
-from kafka2011.events import Journal
 from kafka2011.log.log import Log
 
 
 class Flusher:
     """Decide when each log is flushed, and tell who waits for it. Thread: reactor."""
 
-    def __init__(
-        self, reactor: IReactorFromThreads, pool: ThreadPool, counters: Counters, journal: Journal, clock: Clock
-    ) -> None:
-        self._reactor, self._pool, self._counters, self._journal = reactor, pool, counters, journal
+    def __init__(self, reactor: IReactorFromThreads, pool: ThreadPool, counters: Counters, clock: Clock) -> None:
+        self._reactor, self._pool, self._counters = reactor, pool, counters
         self._clock = clock
         self._dirty: dict[Log, None] = {}
         self._in_flight: dict[Log, Deferred[None]] = {}
@@ -96,7 +92,6 @@ class Flusher:
 
     def _failed(self, failure: Failure, log: Log) -> None:
         self._counters.flush_failures += 1
-        self._journal.emit(FlushFailed(topic=log.topic, partition=log.partition, error=failure.getErrorMessage()))
         self._again.discard(log)
         self._finish(log)
         self._dirty.pop(log, None)

@@ -53,6 +53,7 @@ class Limits:
         self._per_address: dict[str, int] = {}
         self._partial: dict[Connection, int] = {}
         self._partial_total = 0
+        self._full = False
 
     def __len__(self) -> int:
         return len(self._open)
@@ -96,14 +97,11 @@ class Limits:
         if size:
             self._partial[connection] = size
         self._partial_total += size - before
-        full = self._partial_total > self.settings.in_flight_bytes
-        if full:
-            oldest = next(iter(self._partial))
+        was_full, self._full = self._full, self._partial_total > self.settings.in_flight_bytes
+        if self._full or was_full:
+            oldest = next(iter(self._partial), None)
             for holder in self._partial:
-                holder.hold(holder is not oldest)
-        elif size < before or not size:
-            for holder in self._partial:
-                holder.hold(False)
+                holder.hold(self._full and holder is not oldest)
 
     def sweep(self) -> None:
         """Drop every connection that has run out of time. Called by a timer."""

@@ -1,0 +1,123 @@
+"""A read-only HTTP port on loopback: what the broker is doing, for the page, for Prometheus, for curl.
+
+    /state     everything as JSON          /metrics   Prometheus text
+    /events    server-sent events; ``Last-Event-ID`` (or ``?since=``) replays what was missed
+    /healthz   200 while the broker serves
+
+GET only; the Host header must name loopback, so that no web page elsewhere can read it through a browser.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from twisted.internet.interfaces import IReactorFromThreads
+from twisted.web.http import Request
+from twisted.web.resource import Resource
+from twisted.web.server import NOT_DONE_YET, Site
+
+from kafka2011.broker.metrics import CONTENT_TYPE, exposition
+from kafka2011.events import Journal
+
+if TYPE_CHECKING:
+    from kafka2011.broker.service import Broker
+
+_LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+_MOST_UNSENT = 1 << 20
+"""A reader of /events that falls this far behind is closed; it comes back and replays."""
+
+
+def admin_site(broker: Broker, reactor: IReactorFromThreads) -> Site:
+    """The site of a broker."""
+    site = Site(_Admin(broker, reactor))
+    site.noisy = False
+    site.displayTracebacks = False
+    # twisted.web writes an access log through Twisted's own logging, which nobody reads here.
+    site.log = lambda request: None
+    return site
+
+
+class _Admin(Resource):
+    isLeaf = True
+
+    def __init__(self, broker: Broker, reactor: IReactorFromThreads) -> None:
+        super().__init__()
+        self._broker = broker
+        self._events = EventStream(broker.journal, reactor)
+
+    def render(self, request: Request) -> bytes | int:
+        request.setHeader(b"cache-control", b"no-store")
+        request.setHeader(b"x-content-type-options", b"nosniff")
+        if request.method not in (b"GET", b"HEAD"):
+            return _text(request, 405, "only GET")
+        if _host(request) not in _LOOPBACK:
+            return _text(request, 403, "ask for 127.0.0.1 or localhost")
+        path = request.path
+        if path == b"/state":
+            return _json(request, self._broker.state())
+        if path == b"/metrics":
+            request.setHeader(b"content-type", CONTENT_TYPE.encode())
+            return exposition(self._broker)
+        if path == b"/healthz":
+            return _text(request, *((200, "ok") if self._broker.running else (503, "stopping")))
+        if path == b"/events" and request.method == b"GET":
+            return self._events.follow(request)
+        return _text(request, 404, "there are /state, /metrics, /events and /healthz")
+
+
+class EventStream:
+    """Send a journal as server-sent events to any number of readers. Thread: reactor."""
+
+    def __init__(self, journal: Journal, reactor: IReactorFromThreads) -> None:
+        self._journal, self._reactor = journal, reactor
+
+    def follow(self, request: Request) -> int:
+        """Replay what the reader missed, then send every event as it happens."""
+        request.setHeader(b"content-type", b"text/event-stream")
+        request.write(b"retry: 1000\n\n")
+        last = _number(request.getHeader("last-event-id")) or _number(request.args.get(b"since", [b"0"])[0].decode())
+        reader = _Reader(request, self._journal, last)
+        end = self._journal.subscribe(lambda _: self._reactor.callFromThread(reader.catch_up))
+        request.notifyFinish().addBoth(lambda _: end())
+        reader.catch_up()
+        return NOT_DONE_YET
+
+
+class _Reader:
+    def __init__(self, request: Request, journal: Journal, last: int) -> None:
+        self._request, self._journal, self._last = request, journal, last
+
+    def catch_up(self) -> None:
+        """Send what the journal has and this reader has not; by number, as threads tell of events in any order."""
+        transport = self._request.transport
+        if transport is None:
+            return
+        for entry in self._journal.since(self._last):
+            self._last = entry.number
+            text = f"id: {entry.number}\nevent: {entry.event.name}\ndata: {entry.as_json()}\n\n"
+            self._request.write(text.encode())
+        if len(getattr(transport, "dataBuffer", b"")) > _MOST_UNSENT:
+            transport.abortConnection()
+
+
+def _host(request: Request) -> str:
+    host = (request.getHeader("host") or "").strip().lower()
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0]
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text is not None and text.isascii() and text.isdigit() else 0
+
+
+def _json(request: Request, value: object) -> bytes:
+    request.setHeader(b"content-type", b"application/json")
+    return json.dumps(value).encode()
+
+
+def _text(request: Request, code: int, text: str) -> bytes:
+    request.setResponseCode(code)
+    request.setHeader(b"content-type", b"text/plain; charset=utf-8")
+    return text.encode() + b"\n"

@@ -1,0 +1,130 @@
+"""One function per request: what the broker does and what it answers (spec §3.5).
+
+Paper: §3.1. Errors raised here close the connection without an answer, as 0.7 does; errors with a wire code are
+answered. Fetching never creates anything, and the broker remembers nothing about who fetched.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+
+from kafka2011.broker.sendfile import FileRange
+from kafka2011.errors import InvalidRequest, Kafka2011Error, OffsetOutOfRange, WrongPartition
+from kafka2011.log.segment import FileSlice
+from kafka2011.wire import (
+    EARLIEST,
+    LATEST,
+    AckedProduceRequest,
+    AckLevel,
+    FetchRequest,
+    MultiFetchRequest,
+    OffsetsRequest,
+)
+from kafka2011.wire.acked_produce import encode_acked_error, encode_acked_response
+from kafka2011.wire.fetch import encode_fetch_header
+from kafka2011.wire.multifetch import encode_multifetch_header
+from kafka2011.wire.offsets import encode_offsets_response
+
+if TYPE_CHECKING:
+    from kafka2011.broker.service import Broker
+
+Answer = Sequence[bytes | FileRange]
+
+UNKNOWN = -1
+MOST_ANSWER_BYTES = (1 << 31) - 1 - 2
+"""The size field of an answer is an i32 and counts the error code too."""
+MOST_FILES = 512
+"""Files one multi-fetch answer holds open; partitions beyond are answered empty, and the client asks again."""
+
+
+def fetch(broker: Broker, request: FetchRequest) -> Answer:
+    """A head, and a range of one segment file for the kernel to send."""
+    found = _find(broker, request, MOST_ANSWER_BYTES)
+    if isinstance(found, FileSlice):
+        return (encode_fetch_header(found.size), found)
+    return (encode_fetch_header(0, found),)
+
+
+def multifetch(broker: Broker, request: MultiFetchRequest) -> Answer:
+    """The answers one after the other under one head; an error stays with its own partition."""
+    fetches = request.fetches
+    found: list[FileSlice | int] = [0] * len(fetches)
+    left, files = MOST_ANSWER_BYTES - 6 * len(fetches), MOST_FILES
+    # More partitions than files an answer may hold open: begin anywhere, so that none is left out every time.
+    first = random.randrange(len(fetches)) if len(fetches) > MOST_FILES else 0
+    for k in (*range(first, len(fetches)), *range(first)):
+        one = found[k] = _find(broker, fetches[k], left if files else 0)
+        if isinstance(one, FileSlice):
+            left -= one.size
+            files -= 1
+    parts: list[bytes | FileRange] = []
+    head = [encode_multifetch_header(one.size if isinstance(one, FileSlice) else 0 for one in found)]
+    for one in found:
+        if isinstance(one, FileSlice):
+            parts += (b"".join((*head, encode_fetch_header(one.size))), one)
+            head = []
+        else:
+            head.append(encode_fetch_header(0, one))
+    return [*parts, b"".join(head)] if head else parts
+
+
+def _find(broker: Broker, request: FetchRequest, most: int) -> FileSlice | int:
+    """The bytes a fetch asks for, or the error code of an answer without bytes (0: there is nothing to read)."""
+    counters = broker.counters.topics
+    try:
+        log = broker.store.get(request.topic, request.partition)
+        if log is None:
+            return 0
+        if request.max_size < 0:
+            return UNKNOWN
+        found = log.read(request.offset, min(request.max_size, most))
+    except (OffsetOutOfRange, WrongPartition) as error:
+        if request.topic in counters:
+            counters[request.topic].failed_fetches += 1
+        assert error.code is not None
+        return error.code
+    except (Kafka2011Error, OSError):
+        # 0.7 answers -1 to anything unforeseen in a fetch: an illegal name, a partition the disk took away.
+        return UNKNOWN
+    if not found.size:
+        found.close()
+        return 0
+    counters[request.topic].fetched_bytes += found.size
+    return found
+
+
+def offsets(broker: Broker, request: OffsetsRequest) -> Answer:
+    """Offsets at or before a time, newest first; a log that is not there yet begins and ends at 0."""
+    log = broker.store.get(request.topic, request.partition)
+    if log is not None:
+        return (encode_offsets_response(log.offsets_before(request.time_ms, request.max_offsets)),)
+    known = [0] if request.time_ms in (LATEST, EARLIEST) else []
+    return (encode_offsets_response(known[: request.max_offsets]),)
+
+
+def acked_produce(broker: Broker, request: AckedProduceRequest) -> Answer | Deferred[Answer]:
+    """Append and say where; at level 2 only after it is on disk. Not in 2011."""
+    if not broker.acks_enabled:
+        raise InvalidRequest("request key 100 is off; set produce.acks.enable=true")
+    produce = request.produce
+    try:
+        log = broker.log_for_produce(produce.topic, produce.partition)
+        first, end = broker.append(log.topic, log.partition, produce.data)
+    except Kafka2011Error as error:
+        return (encode_acked_error(error),)
+    answer: Answer = (encode_acked_response(first, end),)
+    if request.level is AckLevel.APPENDED:
+        return answer
+
+    def refused(failure: Failure) -> Answer:
+        failure.trap(Kafka2011Error)
+        assert isinstance(failure.value, Kafka2011Error)
+        return (encode_acked_error(failure.value),)
+
+    broker.flush(log)
+    return broker.when_flushed(log, end).addCallbacks(lambda _: answer, refused)

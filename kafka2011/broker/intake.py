@@ -1,0 +1,139 @@
+"""Message sets on their way in: checked once, gathered, appended with one write per log and read.
+
+Paper: §3.1 ("each time a producer publishes a message to a partition, the broker simply appends the message to the
+last segment file"), §5 (batches).
+
+A producer that sends message by message makes thousands of tiny requests per read of the socket. Runs of such
+requests to one partition are checked as one set and written with one system call. Nothing is held beyond the read.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from kafka2011.errors import InvalidRequest, LogError, WireError
+from kafka2011.log.log import Log
+from kafka2011.wire import validate_set
+from kafka2011.wire.produce import read_produce
+
+if TYPE_CHECKING:
+    from kafka2011.broker.service import Broker
+
+_two_sizes = struct.Struct(">ii").unpack_from
+_NONE = b"no request begins like this"
+
+
+@dataclass(slots=True)
+class _Pending:
+    room: int
+    """How many bytes the active segment takes before the next append must roll (spec §2.4)."""
+    sets: list[bytes] = field(default_factory=list)
+    size: int = 0
+    n_messages: int = 0
+
+
+class Intake:
+    """The produce side of one connection. Thread: reactor.
+
+    Errors of the kind that close a connection are raised; what came before them is appended by ``finish``.
+    """
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._max_payload = broker.config.integer("max.message.size")
+        # The last request's beginning (key, topic, partition) and its log: the next is mostly the same.
+        self._prefix = _NONE
+        self._log: Log | None = None
+        self._run: list[bytes] = []
+        """Sets of one message each, for ``_log``, not checked yet."""
+        self._pending: dict[Log, _Pending] = {}
+
+    def produce(self, frame: bytes) -> None:
+        """Take a PRODUCE frame."""
+        prefix = self._prefix
+        at = len(prefix)
+        log = self._log
+        if log is not None and frame.startswith(prefix) and len(frame) >= at + 8:
+            size, entry = _two_sizes(frame, at)
+            end = at + 4 + size
+            if size == entry + 4 and at + 8 <= end <= len(frame):
+                self._run.append(frame[at + 4 : end])
+                return
+            if not at + 4 <= end <= len(frame):
+                raise InvalidRequest(f"a message set of {size} bytes where {len(frame) - at - 4} are left")
+            self._end_run()
+            self._check(log, frame[at + 4 : end])
+            return
+        self._end_run()
+        try:
+            request, _ = read_produce(frame, 2)
+        except struct.error:
+            raise InvalidRequest(f"a produce of {len(frame)} bytes that ends before its fields do") from None
+        log = self._broker.log_for_produce(request.topic, request.partition)
+        if request.partition >= 0:
+            self._prefix, self._log = frame[: 8 + len(request.topic.encode())], log
+        self._check(log, request.data)
+
+    def add(self, topic: str, partition: int, data: bytes) -> None:
+        """Take one set of a MULTIPRODUCE."""
+        self._end_run()
+        self._check(self._broker.log_for_produce(topic, partition), data)
+
+    def finish(self) -> None:
+        """Append everything taken so far; called at the end of each read and before any request that answers."""
+        try:
+            self._end_run()
+        finally:
+            while self._pending:
+                self._append(*self._pending.popitem())
+
+    def _end_run(self) -> None:
+        run, log = self._run, self._log
+        if not run or log is None:
+            return
+        self._run = []
+        if len(run) > 1:
+            data = b"".join(run)
+            try:
+                summary = validate_set(data)
+            except WireError:
+                summary = None  # one of them is bad: found again below, with its place in the order
+            if summary is not None and summary.largest_payload <= self._max_payload and self._fits(log, len(data)):
+                self._take(log, data, summary.n_messages)
+                return
+        for one in run:
+            self._check(log, one)
+
+    def _check(self, log: Log, data: bytes) -> None:
+        """Validate one set and take its valid bytes (spec §2.4); raise if the connection must be closed."""
+        summary = validate_set(data)
+        if summary.largest_payload > self._max_payload:
+            reason = f"a payload of {summary.largest_payload} bytes; max.message.size is {self._max_payload}"
+            self._broker.dropped(log.topic, log.partition, "too_large", reason)
+        elif summary.size:
+            self._take(log, data if summary.size == len(data) else data[: summary.size], summary.n_messages)
+
+    def _fits(self, log: Log, size: int) -> bool:
+        """Tell whether sets of ``size`` bytes together would have gone to one segment one by one."""
+        pending = self._pending.get(log)
+        return size <= log.room if pending is None else pending.size + size <= pending.room
+
+    def _take(self, log: Log, data: bytes, n_messages: int) -> None:
+        pending = self._pending.get(log)
+        if pending is not None and pending.size > pending.room:
+            self._append(log, self._pending.pop(log))
+            pending = None
+        if pending is None:
+            pending = self._pending[log] = _Pending(log.room)
+        pending.sets.append(data)
+        pending.size += len(data)
+        pending.n_messages += n_messages
+
+    def _append(self, log: Log, pending: _Pending) -> None:
+        sets = pending.sets
+        try:
+            self._broker.append_to(log, sets[0] if len(sets) == 1 else b"".join(sets), pending.n_messages)
+        except LogError as error:
+            self._broker.dropped(log.topic, log.partition, type(error).__name__, str(error), n_sets=len(sets))

@@ -1,0 +1,303 @@
+"""The broker: logs, sockets, timers and plug-ins put together.
+
+Paper: §3 (brokers store the published messages), §3.1.
+
+    start   logs recovered -> sockets listen -> timers -> plug-ins (registration)
+    stop    plug-ins -> sockets -> flushes end -> logs flushed and closed -> clean-shutdown marker
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from twisted.internet.defer import Deferred, TimeoutError, maybeDeferred
+from twisted.internet.error import CannotListenError
+from twisted.internet.interfaces import IListeningPort
+from twisted.internet.task import LoopingCall
+from twisted.internet.threads import deferToThreadPool
+from twisted.python.threadpool import ThreadPool
+
+from kafka2011.broker import plugins
+from kafka2011.broker.admin_http import admin_site
+from kafka2011.broker.counters import Counters
+from kafka2011.broker.events import (
+    BrokerStarted,
+    BrokerStopped,
+    ProduceDropped,
+    ReactorLate,
+    RetentionFailed,
+    StopFailed,
+)
+from kafka2011.broker.flusher import Flusher
+from kafka2011.broker.limits import Limits
+from kafka2011.broker.protocol import BrokerFactory
+from kafka2011.broker.seldom import Seldom
+from kafka2011.broker.setup import Reactor, limit_settings, log_settings, tls_options
+from kafka2011.broker.watchdog import Watchdog
+from kafka2011.clock import SYSTEM_CLOCK, Clock
+from kafka2011.config import Config
+from kafka2011.errors import ConfigError, MessageTooLarge
+from kafka2011.events import Journal
+from kafka2011.log.log import Log
+from kafka2011.log.store import LogStore
+from kafka2011.types import BrokerAddress
+from kafka2011.wire import SetSummary, validate_set
+
+FIRST_RETENTION_S = 60.0
+BACKLOG = 512
+
+
+class _DiskThreads(ThreadPool):
+    """Threads that never keep the process alive: a disk that hangs must not hang a stop."""
+
+    @staticmethod
+    def threadFactory(*args: Any, **kwargs: Any) -> threading.Thread:
+        """A daemon thread."""
+        return threading.Thread(*args, **kwargs, daemon=True)
+
+
+class Broker:
+    """One broker. Thread: reactor."""
+
+    def __init__(
+        self, config: Config, *, reactor: Reactor, journal: Journal | None = None, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
+        self.config = config
+        self.reactor = reactor
+        self.journal = Journal(clock=clock) if journal is None else journal
+        self.counters = Counters()
+        self.now: Callable[[], float] = reactor.seconds
+        self.max_request_size = config.integer("max.socket.request.bytes")
+        self.acks_enabled = config["produce.acks.enable"] is True
+        self.tls = tls_options(config)
+        self.store = LogStore(config.get("log.dir", Path), log_settings(config), clock=clock, journal=self.journal)
+        self.limits = Limits(limit_settings(config), self.now)
+        self.seldom = Seldom(self.journal, clock)
+        self.running = False
+        self.admin_port: int | None = None
+        self._clock = clock
+        self._started_ms = clock.wall_ms()
+        self._pool = _DiskThreads(0, config.integer("num.threads"), name="disk")
+        self._flusher = Flusher(reactor, self._pool, self.counters, clock)
+        self._watchdog = Watchdog(clock, self._late)
+        self._loops: list[LoopingCall] = []
+        self._ports: list[IListeningPort] = []
+        self._port = config.integer("port")
+        self._plugins = {name: plugin(self) for name, plugin in plugins.wanted(config, self.journal).items()}
+
+    @property
+    def address(self) -> BrokerAddress:
+        """Where others find this broker."""
+        host = self.config["hostname"] or self.config["bind.address"]
+        return BrokerAddress(self.config.integer("brokerid"), str(host), self._port)
+
+    # --- life ---
+
+    def start(self) -> Deferred[None]:
+        """Recover the logs (this blocks), listen, then start the plug-ins; fires when all are up."""
+        self.store.open()
+        self.store.on_topic_created(self._topic_created)
+        try:
+            self._listen()
+        except ConfigError:
+            self.store.close()
+            raise
+        self._pool.start()
+        self._watchdog.start()
+        self._every(self.config.integer("log.default.flush.scheduler.interval.ms") / 1000, self._flusher.tick)
+        self._every(0.25, self._watchdog.tick)
+        self._every(1.0, self.limits.sweep)
+        self.reactor.callLater(
+            FIRST_RETENTION_S, self._every, self.config.integer("log.cleanup.interval.mins") * 60.0, self._retain, True
+        )
+        self.running = True
+        address, log_dir = self.address, str(self.config["log.dir"])
+        self.journal.emit(
+            BrokerStarted(broker_id=address.broker_id, host=address.host, port=address.port, log_dir=log_dir)
+        )
+        return Deferred.fromCoroutine(self._start_plugins())
+
+    async def _start_plugins(self) -> None:
+        for plugin in self._plugins.values():
+            await maybeDeferred(plugin.start)
+
+    def stop(self) -> Deferred[bool]:
+        """Stop within ``shutdown.timeout.ms``; fires with whether everything was flushed and closed. Idempotent."""
+        return Deferred.fromCoroutine(self._stop())
+
+    async def _stop(self) -> bool:
+        if not self.running:
+            return True
+        self.running = False
+        deadline = self.now() + self.config.integer("shutdown.timeout.ms") / 1000
+        await self._within(deadline, [maybeDeferred(plugin.stop) for plugin in self._plugins.values()])
+        await self._within(deadline, [maybeDeferred(port.stopListening) for port in self._ports])
+        for connection in self.limits:
+            connection.drop("shutdown", "the broker stops")
+        for loop in self._loops:
+            loop.stop()
+        self._watchdog.stop()
+        closing = self._flusher.settle().addCallback(lambda _: self._in_thread(self.store.close))
+        clean = await self._within(deadline, [closing])
+        self.journal.emit(BrokerStopped(broker_id=self.address.broker_id, clean=clean))
+        if clean:
+            self._pool.stop()
+        return clean
+
+    async def _within(self, deadline: float, waits: list[Deferred[Any]]) -> bool:
+        done = True
+        for wait in waits:
+            try:
+                await wait.addTimeout(max(0.01, deadline - self.now()), self.reactor)
+            except TimeoutError:
+                done = False
+            except Exception as error:  # whatever fails while stopping, the rest is still stopped
+                self.journal.emit(StopFailed(error=repr(error)))
+                done = False
+        return done
+
+    # --- the way in ---
+
+    def log_for_produce(self, topic: str, partition: int) -> Log:
+        """The log a produce goes to, created if need be; -1 picks a partition at random (spec §3.5)."""
+        if partition == -1:
+            partition = random.randrange(self.store.partition_count(topic))
+        return self.store.get_or_create(topic, partition)
+
+    def append(
+        self, topic: str, partition: int, data: bytes, summary: SetSummary | None = None
+    ) -> tuple[int, int]:
+        """Check ``data`` (unless ``summary`` says it was) and append it; return its first and next offset."""
+        log = self.log_for_produce(topic, partition)
+        if summary is None:
+            summary = validate_set(data)
+        most = self.config.integer("max.message.size")
+        if summary.largest_payload > most:
+            reason = f"a payload of {summary.largest_payload} bytes; max.message.size is {most}"
+            self.dropped(topic, log.partition, "too_large", reason)
+            raise MessageTooLarge(f"{topic}-{log.partition}: {reason}; nothing of the set was appended")
+        if not summary.size:
+            return log.end_offset, log.end_offset
+        return self.append_to(log, data[: summary.size], summary.n_messages)
+
+    def append_to(self, log: Log, data: bytes, n_messages: int) -> tuple[int, int]:
+        """Append a checked set, count it, and flush when due."""
+        place = log.append(data, n_messages)
+        counts = self.counters.topics[log.topic]
+        counts.appended_messages += n_messages
+        counts.appended_bytes += len(data)
+        self._flusher.appended(log)
+        return place
+
+    def dropped(self, topic: str, partition: int, kind: str, reason: str, n_sets: int = 1) -> None:
+        """Count message sets that were refused while their connection stays."""
+        self.counters.dropped[kind] += n_sets
+        self.counters.topics[topic].dropped_sets += n_sets
+        event = ProduceDropped(topic=topic, partition=partition, kind=kind, reason=reason)
+        self.seldom.emit(f"{kind} {topic}-{partition}", event)
+
+    # --- flush ---
+
+    def flush(self, log: Log) -> None:
+        """Flush ``log`` soon, in a thread."""
+        self._flusher.flush(log)
+
+    def when_flushed(self, log: Log, offset: int) -> Deferred[None]:
+        """Fires when everything before ``offset`` is on disk and visible."""
+        return self._flusher.when_flushed(log, offset)
+
+    def on_flushed(self, callback: Callable[[Log], None]) -> None:
+        """Call ``callback(log)`` after every flush."""
+        self._flusher.on_flushed(callback)
+
+    # --- what others see ---
+
+    def state(self) -> dict[str, Any]:
+        """Everything ``/state`` shows."""
+        topics: dict[str, Any] = {}
+        for log in self.store.logs():
+            topics.setdefault(log.topic, {"partitions": {}})["partitions"][str(log.partition)] = describe(log)
+        address = self.address
+        return {
+            "broker_id": address.broker_id,
+            "host": address.host,
+            "port": address.port,
+            "admin_port": self.admin_port,
+            "pid": os.getpid(),
+            "started_ms": self._started_ms,
+            "connections": len(self.limits),
+            "topics": topics,
+            "counters": self.counters.as_dict(),
+            "plugins": {name: plugin.state() for name, plugin in self._plugins.items()},
+        }
+
+    # --- inside ---
+
+    def _listen(self) -> None:
+        bind = str(self.config["bind.address"])
+        factory = BrokerFactory(self)
+        try:
+            if self.tls is None:
+                port = self.reactor.listenTCP(self._port, factory, BACKLOG, bind)
+            else:
+                port = self.reactor.listenSSL(self._port, factory, self.tls, BACKLOG, bind)
+            self._ports.append(port)
+            self._port = port.getHost().port
+            admin = self.config["admin.port"]
+            if isinstance(admin, int):
+                web = self.reactor.listenTCP(admin, admin_site(self, self.reactor), BACKLOG, "127.0.0.1")
+                self._ports.append(web)
+                self.admin_port = web.getHost().port
+        except CannotListenError as error:
+            for port in self._ports:
+                port.stopListening()
+            raise ConfigError(
+                f"cannot listen on {error.interface}:{error.port}: {error.socketError}; "
+                "is another broker running? choose another port, or 0 for any free one"
+            ) from error
+
+    def _every(self, seconds: float, work: Callable[[], object], now: bool = False) -> None:
+        loop = LoopingCall(work)
+        loop.clock = self.reactor
+        self._loops.append(loop)
+        loop.start(seconds, now=now)
+
+    def _in_thread(self, work: Callable[[], Any]) -> Deferred[Any]:
+        return deferToThreadPool(self.reactor, self._pool, work)
+
+    def _retain(self) -> Deferred[None]:
+        """One pass of retention, in a thread (§3.1: deleted after a time, typically seven days)."""
+
+        def done(deleted: list[object]) -> None:
+            self.counters.deleted_segments += len(deleted)
+
+        return self._in_thread(self.store.apply_retention).addCallbacks(
+            done, lambda failure: self.journal.emit(RetentionFailed(error=failure.getErrorMessage()))
+        )
+
+    def _topic_created(self, topic: str, n_partitions: int) -> None:
+        for plugin in self._plugins.values():
+            plugin.topic_created(topic, n_partitions)
+
+    def _late(self, event: ReactorLate) -> None:
+        self.counters.reactor_late += 1
+        self.journal.emit(event)
+
+
+def describe(log: Log) -> dict[str, Any]:
+    """One partition as JSON: its offsets and its segments."""
+    return {
+        "first_offset": log.first_offset,
+        "flushed_offset": log.flushed_offset,
+        "end_offset": log.end_offset,
+        "size": log.size,
+        "segments": [
+            {"start": s.start, "size": s.size, "flushed_size": s.flushed_size, "mtime_ms": s.mtime_ms}
+            for s in log.segments()
+        ],
+    }

@@ -1,0 +1,78 @@
+"""From settings to the values the parts of a broker want."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from twisted.internet.interfaces import IReactorCore, IReactorFromThreads, IReactorSSL, IReactorTCP, IReactorTime
+
+from kafka2011.broker.limits import LimitSettings
+from kafka2011.config import Config
+from kafka2011.errors import ConfigError
+from kafka2011.log.settings import HOUR_MS, LogSettings
+
+if TYPE_CHECKING:
+    from twisted.internet.ssl import CertificateOptions
+
+
+class Reactor(IReactorTime, IReactorTCP, IReactorSSL, IReactorFromThreads, IReactorCore, Protocol):
+    """What the broker asks of Twisted's reactor."""
+
+
+def limit_settings(config: Config) -> LimitSettings:
+    """The limits, times in seconds."""
+    return LimitSettings(
+        connections=config.integer("max.connections"),
+        per_address=config.integer("max.connections.per.address"),
+        first_byte_s=config.integer("connection.first.byte.ms") / 1000,
+        frame_s=config.integer("connection.frame.ms") / 1000,
+        idle_s=config.integer("connection.idle.ms") / 1000,
+        in_flight_bytes=config.integer("max.frames.in.flight.bytes"),
+    )
+
+
+def log_settings(config: Config) -> LogSettings:
+    """The settings of all logs, times in milliseconds."""
+
+    def hours(name: str) -> dict[str, int]:
+        return {topic: value * HOUR_MS for topic, value in config.topic_map(name).items()}
+
+    return LogSettings(
+        num_partitions=config.integer("num.partitions"),
+        topic_partitions=config.topic_map("topic.partition.count.map"),
+        file_size=config.integer("log.file.size"),
+        topic_file_size=config.topic_map("topic.log.file.size"),
+        roll_ms=config.integer("log.roll.hours") * HOUR_MS,
+        topic_roll_ms=hours("topic.log.roll.hours"),
+        flush_messages=config.integer("log.flush.interval"),
+        flush_interval_ms=config.integer("log.default.flush.interval.ms"),
+        topic_flush_interval_ms=config.topic_map("topic.flush.intervals.ms"),
+        retention_ms=config.integer("log.retention.hours") * HOUR_MS,
+        topic_retention_ms=hours("topic.log.retention.hours"),
+        retention_size=config.integer("log.retention.size"),
+        topic_retention_size=config.topic_map("topic.log.retention.size"),
+        max_topics=config.integer("max.topics"),
+        max_topic_name_length=config.integer("max.topic.name.length"),
+        corrupt_policy="truncate" if config["log.corrupt.policy"] == "truncate" else "offline",
+    )
+
+
+def tls_options(config: Config) -> CertificateOptions | None:
+    """TLS 1.2 or newer with the certificate of the settings; None if there is none."""
+    certificate, key, client_ca = config["tls.certificate"], config["tls.key"], config["tls.client.ca"]
+    if certificate is None and key is None and client_ca is None:
+        return None
+    if not isinstance(certificate, Path) or not isinstance(key, Path):
+        raise ConfigError("TLS needs both tls.certificate and tls.key")
+    try:
+        from twisted.internet import ssl
+    except ImportError as error:
+        raise ConfigError("TLS needs pyOpenSSL; install it with: pip install 'kafka2011[tls]'") from error
+    try:
+        own = ssl.PrivateCertificate.loadPEM(key.read_bytes() + b"\n" + certificate.read_bytes())
+        if not isinstance(client_ca, Path):
+            return own.options()
+        return own.options(ssl.Certificate.loadPEM(client_ca.read_bytes()))
+    except (OSError, ssl.SSL.Error) as error:
+        raise ConfigError(f"cannot use the TLS files {certificate}, {key}, {client_ca}: {error}") from error

@@ -1,0 +1,133 @@
+"""``kafka2011 topics``: which topics a broker has, how big they are, which offsets they hold."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kafka2011.cli.output import CONTEXT, fail, host_and_port, json_option, show
+
+Topics = dict[str, dict[int, dict[str, Any]]]
+"""Topic to partition to what ``/state`` says of it."""
+
+
+@click.group(context_settings=CONTEXT)
+def topics() -> None:
+    """List and describe topics (§3, §3.1)."""
+
+
+def source_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the two places topics can be read from."""
+    admin = click.option(
+        "--admin", metavar="HOST:PORT", envvar="KAFKA2011_ADMIN", help="A broker's admin HTTP (its admin.port)."
+    )
+    directory = click.Path(path_type=Path, exists=True, file_okay=False)
+    log_dir = click.option("--log-dir", type=directory, help="A data directory, read directly.")
+    return admin(log_dir(command))
+
+
+@topics.command("list", context_settings=CONTEXT)
+@source_options
+@json_option
+def list_topics(admin: str | None, log_dir: Path | None, as_json: bool) -> None:
+    """One line per topic.
+
+    \b
+    kafka2011 topics list --log-dir data
+    kafka2011 topics list --admin 127.0.0.1:8011 --json
+    """
+    rows = [
+        {
+            "topic": topic,
+            "partitions": len(partitions),
+            "segments": sum(len(p["segments"]) for p in partitions.values()),
+            "bytes": sum(p["size"] for p in partitions.values()),
+        }
+        for topic, partitions in sorted(_topics(admin, log_dir).items())
+    ]
+    show(rows, as_json=as_json, empty="no topics yet")
+
+
+@topics.command(context_settings=CONTEXT)
+@click.argument("names", nargs=-1, metavar="[TOPIC]...")
+@source_options
+@json_option
+def describe(names: tuple[str, ...], admin: str | None, log_dir: Path | None, as_json: bool) -> None:
+    """One line per partition: first and last offset, size, segments.
+
+    \b
+    kafka2011 topics describe clicks --log-dir data
+    kafka2011 topics describe --admin 127.0.0.1:8011 --json      # all topics, with every segment
+
+    FLUSHED OFFSET is where a consumer that has read everything stands; what lies beyond is not on disk yet.
+    """
+    found = _topics(admin, log_dir)
+    for name in names:
+        if name not in found:
+            fail(f"there is no topic {name!r} here; there are: {', '.join(sorted(found)) or 'none'}")
+    rows = []
+    for topic in names or sorted(found):
+        for partition, facts in sorted(found[topic].items()):
+            segments = facts["segments"]
+            row = {
+                "topic": topic,
+                "partition": partition,
+                "first_offset": facts["first_offset"],
+                "flushed_offset": facts["flushed_offset"],
+                "end_offset": facts["end_offset"],
+                "bytes": facts["size"],
+                "segments": segments if as_json else len(segments),
+            }
+            rows.append(row)
+    show(rows, as_json=as_json, empty="no topics yet")
+
+
+def _topics(admin: str | None, log_dir: Path | None) -> Topics:
+    if (admin is None) == (log_dir is None):
+        raise click.UsageError("say where to look: --admin HOST:PORT of a running broker, or --log-dir DIRECTORY")
+    return _from_directory(log_dir) if log_dir is not None else _from_broker(str(admin))
+
+
+def _from_broker(admin: str) -> Topics:
+    host, port = host_and_port(admin, 8011)
+    try:
+        with urllib.request.urlopen(f"http://{host}:{port}/state", timeout=10) as reply:
+            state = json.load(reply)
+    except (OSError, urllib.error.URLError, ValueError) as error:
+        fail(f"no broker answers at http://{host}:{port}/state ({error}); was it started with --set admin.port={port}?")
+    return {
+        topic: {int(partition): facts for partition, facts in found["partitions"].items()}
+        for topic, found in state["topics"].items()
+    }
+
+
+def _from_directory(log_dir: Path) -> Topics:
+    found: Topics = {}
+    for directory in sorted(log_dir.iterdir()):
+        topic, dash, partition = directory.name.rpartition("-")
+        if not (dash and topic and partition.isdigit() and directory.is_dir()):
+            continue
+        segments = sorted(_segments(directory), key=lambda segment: segment["start"])
+        if segments:
+            end = segments[-1]["start"] + segments[-1]["size"]
+            found.setdefault(topic, {})[int(partition)] = {
+                "first_offset": segments[0]["start"],
+                "flushed_offset": None,
+                "end_offset": end,
+                "size": sum(segment["size"] for segment in segments),
+                "segments": segments,
+            }
+    return found
+
+
+def _segments(directory: Path) -> Iterator[dict[str, int]]:
+    for file in directory.glob("*.kafka"):
+        if file.stem.isdigit():
+            facts = file.stat()
+            yield {"start": int(file.stem), "size": facts.st_size, "mtime_ms": facts.st_mtime_ns // 1_000_000}
