@@ -1,0 +1,161 @@
+"""JoinGroup: the rules, from top to bottom; the first that applies answers.
+
+Spec: modern-group-protocol §3.2 (numbered rules), §6 (member ids), §7 (static members).
+"""
+
+from __future__ import annotations
+
+from consumers.group_protocol.coordinator.desk import Desk
+from consumers.group_protocol.coordinator.events import MemberAdded, StaticMemberReplaced
+from consumers.group_protocol.coordinator.group import ClassicGroup, State
+from consumers.group_protocol.coordinator.groups import Groups
+from consumers.group_protocol.coordinator.member import Member
+from consumers.group_protocol.coordinator.rebalance import Rebalance
+from consumers.group_protocol.coordinator.records import group_record
+from consumers.group_protocol.coordinator.requests import JoinGroup, Token
+from consumers.group_protocol.coordinator.results import JoinGroupResult
+from consumers.group_protocol.coordinator.timers import Timer
+from consumers.group_protocol.error_codes import ErrorCode
+
+HANDSHAKE_VERSION = 4
+"""From here on a new dynamic member first gets an id and joins with it only in a second request (KIP-394)."""
+SKIP_ASSIGNMENT_VERSION = 9
+
+
+class Joining:
+    """Thread: one."""
+
+    def __init__(self, desk: Desk, groups: Groups, rebalance: Rebalance) -> None:
+        self._desk, self._groups, self._rebalance = desk, groups, rebalance
+
+    def join(self, token: Token, request: JoinGroup) -> None:
+        """Answer now, or park until the join phase ends."""
+        error = self._refusal(request)
+        group = None if error else self._groups.classic_for_join(request.group, create=not request.member)
+        if isinstance(group, ErrorCode):
+            error, group = group, None
+        if group is not None:
+            error = self._group_refusal(group, request)
+        if error or group is None:
+            self._refuse(token, request, error)
+        elif not request.member:
+            self._join_without_id(token, group, request)
+        else:
+            self._join_with_id(token, group, request)
+
+    def _refusal(self, request: JoinGroup) -> ErrorCode:
+        settings = self._desk.settings
+        if not request.group:
+            return ErrorCode.INVALID_GROUP_ID
+        if not settings.min_session_ms <= request.session_ms <= settings.max_session_ms:  # 1
+            return ErrorCode.INVALID_SESSION_TIMEOUT
+        size = sum(len(protocol.name) + len(protocol.metadata) for protocol in request.protocols)
+        if size > settings.max_metadata_size or request.rebalance_ms < 0:
+            return ErrorCode.INVALID_REQUEST
+        return ErrorCode.NONE
+
+    def _group_refusal(self, group: ClassicGroup, request: JoinGroup) -> ErrorCode:
+        if not group.has_room_for(request.member, self._desk.settings.max_group_size):  # 3
+            return ErrorCode.GROUP_MAX_SIZE_REACHED
+        if group.state is State.DEAD:  # 4
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if not group.is_compatible(request):  # 5
+            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        return ErrorCode.NONE
+
+    def _refuse(self, token: Token, request: JoinGroup, error: ErrorCode) -> None:
+        self._desk.answer(token, JoinGroupResult(error, member=request.member))
+
+    # Without a member id
+
+    def _join_without_id(self, token: Token, group: ClassicGroup, request: JoinGroup) -> None:
+        if request.instance is not None:  # 8
+            if request.instance in group.instances:
+                self._replace_static(token, group, request)
+            else:
+                self._add(token, group, request, self._desk.new_member_id(request.instance))
+            return
+        member_id = self._desk.new_member_id(request.client_id)
+        if request.version < HANDSHAKE_VERSION:  # 7
+            self._add(token, group, request, member_id)
+            return
+        group.pending.add(member_id)  # 6
+        self._desk.arm(Timer("pending", group.name, member_id), request.session_ms)
+        self._desk.answer(token, JoinGroupResult(ErrorCode.MEMBER_ID_REQUIRED, member=member_id))
+
+    def _add(self, token: Token, group: ClassicGroup, request: JoinGroup, member_id: str) -> None:
+        member = Member.of(member_id, request)
+        group.add(member, request.protocol_type)
+        self._desk.arm(Timer("session", group.name, member_id), self._desk.settings.new_member_join_ms)
+        self._desk.tell(MemberAdded(group=group.name, member=member_id, instance=request.instance))
+        group.newcomer = True
+        self._park(token, group, member, "a member joined")
+
+    def _replace_static(self, token: Token, group: ClassicGroup, request: JoinGroup) -> None:
+        """A restarted instance takes its own place; in Stable nobody else notices (§7)."""
+        assert request.instance is not None
+        member = group.members[group.instances[request.instance]]
+        old_id, old_protocols, leader_before = member.id, member.protocols, group.leader
+        new_id = self._desk.new_member_id(request.instance)
+        self._rebalance.fence(member, ErrorCode.FENCED_INSTANCE_ID)
+        self._rename(group, member, new_id)
+        member.update(request)
+        if group.state is not State.STABLE or group.vote() != group.protocol:
+            self._park(token, group, member, "a static member was replaced")
+            return
+        # Below version 9 the old id is named as leader, so that a restarted leader does not assign anew.
+        leader = leader_before if request.version < SKIP_ASSIGNMENT_VERSION else None
+
+        def durable(_now: float) -> None:
+            self._desk.answer(token, self._rebalance.joined(group, new_id, leader))
+
+        def undo(_now: float) -> None:
+            if group.members.get(new_id) is member:
+                self._rename(group, member, old_id)
+                member.protocols = old_protocols
+            self._refuse(token, request, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+        self._desk.append(group.name, [group_record(group)], durable, undo)
+
+    def _rename(self, group: ClassicGroup, member: Member, new_id: str) -> None:
+        assert member.instance is not None
+        before = member.id
+        self._desk.timers.cancel(Timer("session", group.name, before))
+        group.rename(member, new_id)
+        self._rebalance.restart_session(group, member)
+        self._desk.tell(StaticMemberReplaced(group=group.name, instance=member.instance, before=before, after=new_id))
+
+    # With a member id
+
+    def _join_with_id(self, token: Token, group: ClassicGroup, request: JoinGroup) -> None:
+        if request.member in group.pending:  # 9
+            if request.instance is not None:
+                self._refuse(token, request, ErrorCode.INVALID_REQUEST)
+                return
+            group.pending.discard(request.member)
+            self._desk.timers.cancel(Timer("pending", group.name, request.member))
+            self._add(token, group, request, request.member)
+            return
+        error = group.validate(request.member, request.instance)  # 10
+        if error:
+            self._refuse(token, request, error)
+            return
+        member = group.members[request.member]
+        same = member.protocols == request.protocols
+        answer_now = group.state is State.COMPLETING or (group.state is State.STABLE and member.id != group.leader)
+        if same and answer_now:
+            # The answer was lost on the way: repeat it instead of disturbing everyone.
+            member.is_new = False
+            self._rebalance.restart_session(group, member)
+            self._desk.answer(token, self._rebalance.joined(group, member.id))
+            return
+        member.update(request)
+        self._park(token, group, member, "the leader joined again" if same else "a member changed its subscription")
+
+    def _park(self, token: Token, group: ClassicGroup, member: Member, reason: str) -> None:
+        self._desk.forget(member.join_token)
+        if group.state is not State.PREPARING:
+            self._rebalance.prepare(group, reason)
+        member.joining, member.join_token = True, token
+        if not group.is_initial:
+            self._rebalance.maybe_complete_join(group)

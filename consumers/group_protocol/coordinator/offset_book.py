@@ -1,0 +1,45 @@
+"""The offsets of one group: what was committed, and what of it is durable.
+
+Spec: modern-group-protocol §3.6, §3.7, §11. Fetches read ``durable`` only, so no one resumes from an offset that a
+crash may still take back; deletion and expiry work on ``appended``, so nothing on its way to disk survives them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from kafka2011.types import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffset:
+    """The next offset to read (§3.1 of the paper), as a member committed it."""
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+    commit_ms: int
+
+
+class OffsetBook:
+    """Last offset per partition. Thread: one."""
+
+    def __init__(self) -> None:
+        self.appended: dict[TopicPartition, CommittedOffset] = {}
+        self.durable: dict[TopicPartition, CommittedOffset] = {}
+
+    def append(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+        """These are written but may not survive a crash."""
+        self.appended.update(offsets)
+
+    def settle(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+        """These are durable now; what was deleted meanwhile stays deleted."""
+        for partition, committed in offsets.items():
+            if partition in self.appended:
+                self.durable[partition] = committed
+
+    def delete(self, partitions: Iterable[TopicPartition]) -> None:
+        for partition in list(partitions):
+            self.appended.pop(partition, None)
+            self.durable.pop(partition, None)

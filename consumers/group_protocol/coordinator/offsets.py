@@ -1,0 +1,220 @@
+"""OffsetCommit, OffsetFetch, OffsetDelete, and offsets growing old.
+
+Spec: modern-group-protocol §3.6, §3.7, §11. A commit is answered once it is durable, and a fetch sees
+durable commits only.
+"""
+
+from __future__ import annotations
+
+from consumers.group_protocol.coordinator.desk import Desk, nothing
+from consumers.group_protocol.coordinator.events import OffsetsExpired
+from consumers.group_protocol.coordinator.group import ClassicGroup, State
+from consumers.group_protocol.coordinator.groups import Group, Groups
+from consumers.group_protocol.coordinator.offset_book import CommittedOffset
+from consumers.group_protocol.coordinator.rebalance import Rebalance
+from consumers.group_protocol.coordinator.records import offset_record
+from consumers.group_protocol.coordinator.requests import (
+    OffsetCommit,
+    OffsetDelete,
+    OffsetFetch,
+    OffsetToCommit,
+    Token,
+)
+from consumers.group_protocol.coordinator.results import (
+    FetchedOffset,
+    OffsetCommitResult,
+    OffsetDeleteResult,
+    OffsetFetchResult,
+    PartitionResult,
+)
+from consumers.group_protocol.error_codes import ErrorCode
+from consumers.group_protocol.kip848.group import ConsumerGroup
+from consumers.group_protocol.subscription import PROTOCOL_TYPE, topics_of
+from kafka2011.types import TopicPartition
+
+EPOCH_VERSION = 9
+"""OffsetCommit from here on knows member epochs (KIP-848)."""
+
+
+class Offsets:
+    """Thread: one."""
+
+    def __init__(self, desk: Desk, groups: Groups, rebalance: Rebalance) -> None:
+        self._desk, self._groups, self._rebalance = desk, groups, rebalance
+
+    # Commit
+
+    def commit(self, token: Token, request: OffsetCommit) -> None:
+        group = self._group_to_commit_to(request)
+        error = group if isinstance(group, ErrorCode) else self._refusal(group, request)
+        errors = [error or self._offset_refusal(offset) for offset in request.offsets]
+        now_ms = self._desk.wall_ms()
+        accepted = {
+            TopicPartition(each.topic, each.partition): CommittedOffset(
+                each.offset, each.leader_epoch, each.metadata or "", now_ms
+            )
+            for each, refused in zip(request.offsets, errors, strict=True)
+            if not refused
+        }
+        if isinstance(group, ErrorCode) or not accepted:
+            self._answer_commit(token, request, errors)
+            return
+        book = group.book
+        lost = [each or ErrorCode.COORDINATOR_NOT_AVAILABLE for each in errors]
+
+        def durable(_now: float) -> None:
+            book.settle(accepted)
+            self._answer_commit(token, request, errors)
+
+        book.append(accepted)
+        records = [offset_record(group.name, partition, each) for partition, each in accepted.items()]
+        self._desk.append(group.name, records, durable, lambda _now: self._answer_commit(token, request, lost))
+
+    def _answer_commit(self, token: Token, request: OffsetCommit, errors: list[ErrorCode]) -> None:
+        each = zip(request.offsets, errors, strict=True)
+        results = tuple(PartitionResult(offset.topic, offset.partition, error) for offset, error in each)
+        self._desk.answer(token, OffsetCommitResult(results))
+
+    def _group_to_commit_to(self, request: OffsetCommit) -> Group | ErrorCode:
+        if not request.group:
+            return ErrorCode.INVALID_GROUP_ID
+        group = self._groups.get(request.group)
+        if group is not None:
+            return group
+        if request.generation < 0:
+            return self._groups.simple_for_commit(request.group)
+        return ErrorCode.GROUP_ID_NOT_FOUND if request.version >= EPOCH_VERSION else ErrorCode.ILLEGAL_GENERATION
+
+    def _refusal(self, group: Group, request: OffsetCommit) -> ErrorCode:
+        if isinstance(group, ConsumerGroup):
+            return _consumer_refusal(group, request)
+        if group.state is State.DEAD:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if request.generation < 0 and group.state is State.EMPTY:
+            return ErrorCode.NONE
+        if request.generation < 0 and not request.member and request.instance is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        error = group.validate(request.member, request.instance)
+        if error:
+            return error
+        if request.generation != group.generation:
+            return ErrorCode.ILLEGAL_GENERATION
+        self._rebalance.restart_session(group, group.members[request.member])
+        return ErrorCode.REBALANCE_IN_PROGRESS if group.state is State.COMPLETING else ErrorCode.NONE
+
+    def _offset_refusal(self, offset: OffsetToCommit) -> ErrorCode:
+        if len((offset.metadata or "").encode()) > self._desk.settings.offset_metadata_max_size:
+            return ErrorCode.OFFSET_METADATA_TOO_LARGE
+        count = self._desk.topics.partition_count(offset.topic)
+        if count is None or not 0 <= offset.partition < count:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return ErrorCode.NONE
+
+    # Fetch
+
+    def fetch(self, token: Token, request: OffsetFetch) -> None:
+        group = self._groups.get(request.group)
+        error = ErrorCode.NONE if request.group else ErrorCode.INVALID_GROUP_ID
+        if isinstance(group, ConsumerGroup) and request.member:
+            member = group.members.get(request.member)
+            if member is None:
+                error = ErrorCode.UNKNOWN_MEMBER_ID
+            elif request.member_epoch != member.epoch:
+                error = ErrorCode.STALE_MEMBER_EPOCH
+        if error:
+            self._desk.answer(token, OffsetFetchResult(error))
+            return
+        durable = group.book.durable if group else {}
+        wanted = sorted(durable) if request.partitions is None else request.partitions
+        self._desk.answer(
+            token, OffsetFetchResult(ErrorCode.NONE, tuple(_fetched(each, durable.get(each)) for each in wanted))
+        )
+
+    # Delete
+
+    def delete(self, token: Token, request: OffsetDelete) -> None:
+        group = self._groups.get(request.group)
+        if group is None or not request.group:
+            error = ErrorCode.GROUP_ID_NOT_FOUND if request.group else ErrorCode.INVALID_GROUP_ID
+            self._desk.answer(token, OffsetDeleteResult(error))
+            return
+        subscribed = subscribed_topics(group)
+        if subscribed is None:
+            self._desk.answer(token, OffsetDeleteResult(ErrorCode.NON_EMPTY_GROUP))
+            return
+        results = tuple(
+            PartitionResult(
+                each.topic,
+                each.partition,
+                ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if each.topic in subscribed else ErrorCode.NONE,
+            )
+            for each in request.partitions
+        )
+        doomed = [each for each in request.partitions if each.topic not in subscribed and each in group.book.appended]
+        answer = OffsetDeleteResult(ErrorCode.NONE, results)
+        group.book.delete(doomed)
+        self._desk.append(
+            group.name,
+            [offset_record(group.name, each, None) for each in doomed],
+            lambda _now: self._desk.answer(token, answer),
+            lambda _now: self._desk.answer(token, OffsetDeleteResult(ErrorCode.COORDINATOR_NOT_AVAILABLE)),
+        )
+
+    # Expiry
+
+    def expire(self, group: Group) -> None:
+        """Drop what nobody has used for the retention time."""
+        limit = self._desk.wall_ms() - self._desk.settings.offsets_retention_ms
+        is_empty = not group.members
+        subscribed = subscribed_topics(group)
+        doomed = []
+        for partition, committed in group.book.appended.items():
+            if is_empty:
+                # A group of consumers ages from the moment it became empty, a simple one from each commit.
+                simple = isinstance(group, ClassicGroup) and not group.protocol_type
+                is_old = (committed.commit_ms if simple else max(group.state_ms, committed.commit_ms)) <= limit
+            else:
+                unused = subscribed is not None and partition.topic not in subscribed
+                is_old = unused and committed.commit_ms <= limit
+            if is_old:
+                doomed.append(partition)
+        if doomed:
+            group.book.delete(doomed)
+            self._desk.append(group.name, [offset_record(group.name, p, None) for p in doomed], nothing, nothing)
+            self._desk.tell(OffsetsExpired(group=group.name, n_offsets=len(doomed)))
+
+
+def _consumer_refusal(group: ConsumerGroup, request: OffsetCommit) -> ErrorCode:
+    if request.generation < 0 and not group.members:
+        return ErrorCode.NONE
+    member = group.members.get(request.member)
+    if member is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    if request.version < EPOCH_VERSION:
+        return ErrorCode.UNSUPPORTED_VERSION
+    return ErrorCode.NONE if request.generation == member.epoch else ErrorCode.STALE_MEMBER_EPOCH
+
+
+def _fetched(partition: TopicPartition, committed: CommittedOffset | None) -> FetchedOffset:
+    if committed is None:
+        return FetchedOffset(partition.topic, partition.partition, -1)
+    return FetchedOffset(
+        partition.topic, partition.partition, committed.offset, committed.leader_epoch, committed.metadata
+    )
+
+
+def subscribed_topics(group: Group) -> frozenset[str] | None:
+    """The topics a group reads; None when it has members but its protocol does not tell."""
+    if isinstance(group, ConsumerGroup):
+        return frozenset(group.subscribed)
+    if not group.members:
+        return frozenset()
+    if group.protocol_type != PROTOCOL_TYPE or group.state is not State.STABLE:
+        return None
+    topics: set[str] = set()
+    for member in group.members.values():
+        named = topics_of(member.metadata(group.protocol))
+        if named is None:
+            return None
+        topics |= named
+    return frozenset(topics)
