@@ -1,0 +1,207 @@
+"""What a broker does with ZooKeeper: register, announce new topics, register again after expiry, leave.
+
+One worker thread does all of it; the reactor never waits for ZooKeeper, and the broker serves whether or not ZooKeeper
+answers. At the start it must answer once: a broker nobody can find would be of no use.
+
+Paper: §3.2.
+"""
+
+from __future__ import annotations
+
+import random
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from twisted.internet.defer import Deferred
+
+from kafka2011.clock import SYSTEM_CLOCK
+from kafka2011.config import Config, Setting
+from kafka2011.errors import ConfigError, Kafka2011Error
+from kafka2011.types import BrokerAddress
+from zk_registry.brokers import BrokerRegistry
+from zk_registry.events import BrokerDeregistered, RegistrationDelayed
+from zk_registry.operations import RegistryError
+from zk_registry.registration import BrokerIdTaken, Registration
+from zk_registry.session import Tls, ZooKeeperSession
+
+if TYPE_CHECKING:
+    from kafka2011.broker.service import Broker
+
+_SECTION = "ZooKeeper (§3.2)"
+_RETRY_S = 0.2
+_MAX_RETRY_S = 2.0
+
+
+class ZooKeeperPlugin:
+    """The broker's registration. Thread: reactor; the work is done in its own."""
+
+    SETTINGS: ClassVar[tuple[Setting, ...]] = (
+        Setting("zk.sessiontimeout.ms", int, 6000, "ms", "How long ZooKeeper keeps the broker registered without "
+                "hearing from it.", _SECTION, minimum=100),
+        Setting("zk.connectiontimeout.ms", int, None, "ms", "How long to try to reach ZooKeeper at the start.",
+                _SECTION, minimum=1, inherit="zk.sessiontimeout.ms"),
+        Setting("zk.synctime.ms", int, 2000, "ms", "How far a ZooKeeper follower may lag. Used by consumers; accepted "
+                "here because 0.7's files have it.", _SECTION, minimum=0),
+        Setting("zk.credential.file", Path, None, "", "File with user:password. The broker's nodes are then writable "
+                "with it only, and readable by all (not in 2011).", _SECTION),
+        Setting("zk.tls", bool, False, "", "Speak TLS to ZooKeeper (not in 2011).", _SECTION),
+        Setting("zk.tls.ca", Path, None, "", "PEM file of the authority behind ZooKeeper's certificate.", _SECTION),
+        Setting("zk.tls.certificate", Path, None, "", "PEM file with this broker's certificate.", _SECTION),
+        Setting("zk.tls.key", Path, None, "", "PEM file with the key of zk.tls.certificate.", _SECTION),
+    )
+
+    @classmethod
+    def wanted(cls, config: Config) -> bool:
+        return bool(config["zk.connect"]) and config["enable.zookeeper"] is not False
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._config = broker.config
+        self._connect = self._config.get("zk.connect", str)
+        if ":" in broker.address.host:
+            raise ConfigError(
+                f"hostname {broker.address.host!r} cannot be registered: 0.7's readers split the entry at colons; "
+                "set hostname to a name or an IPv4 address"
+            )
+        self._session = ZooKeeperSession(
+            self._connect,
+            timeout_s=self._config.integer("zk.sessiontimeout.ms") / 1000,
+            connect_timeout_s=self._config.integer("zk.connectiontimeout.ms") / 1000,
+            journal=broker.journal,
+            credential=_credential(self._config),
+            tls=_tls(self._config),
+            create_chroot=True,
+        )
+        self.registry = BrokerRegistry(self._session, journal=broker.journal)
+        self._registration: Registration | None = None
+        self._modern: str | None = None
+        self._wake = threading.Event()
+        self._stopping = threading.Event()
+        self._started: Deferred[None] = Deferred()
+        self._worker = threading.Thread(target=self._work, name="zookeeper-registration", daemon=True)
+
+    def start(self) -> Deferred[None]:
+        """Register; fires when that is done, fails if ZooKeeper cannot be reached or the id is taken."""
+        address = self._broker.address
+        if address.host in ("0.0.0.0", ""):  # noqa: S104 - compared, not bound
+            address = BrokerAddress(address.broker_id, _own_address(self._connect), address.port)
+        self._registration = Registration(
+            self._session, address, started_ms=SYSTEM_CLOCK.wall_ms(), journal=self._broker.journal
+        )
+        for topic in self._broker.store.topics():
+            self._registration.announce(topic, self._broker.store.partition_count(topic))
+        if self._modern is not None:
+            self._registration.publish_modern(self._modern)
+        self._session.on_state(lambda state: self._wake.set())
+        self._worker.start()
+        return self._started
+
+    def topic_created(self, topic: str, n_partitions: int) -> None:
+        """Announce a topic soon."""
+        if self._registration is not None:
+            self._registration.announce(topic, n_partitions)
+            self._wake.set()
+
+    def publish_modern(self, address: str) -> None:
+        """Tell where this broker speaks today's protocol (``host:port``)."""
+        self._modern = address
+        if self._registration is not None:
+            self._registration.publish_modern(address)
+            self._wake.set()
+
+    def stop(self) -> Deferred[None]:
+        """Leave the registry at once; fires when done."""
+        stopped: Deferred[None] = Deferred()
+        self._stopping.set()
+        self._wake.set()
+        threading.Thread(target=self._leave, args=(stopped,), name="zookeeper-leave", daemon=True).start()
+        return stopped
+
+    def state(self) -> dict[str, Any]:
+        registration = self._registration
+        return {
+            "connect": self._connect,
+            "state": self._session.state.value,
+            "session_id": f"{self._session.session_id:#x}",
+            "incarnation": self._session.incarnation,
+            "registered": registration is not None and registration.is_complete,
+            "topics": registration.n_topics if registration is not None else 0,
+        }
+
+    # -- the worker's side ----------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        assert self._registration is not None
+        try:
+            self._session.start()
+            self._registration.reconcile()
+        except Exception as error:
+            # Whatever it is, the one who starts the broker must hear of it.
+            self._session.close()
+            self._in_reactor(self._started.errback, error)
+            return
+        self._in_reactor(self._started.callback, None)
+        pause_s: float | None = None
+        while True:
+            self._wake.wait(pause_s)
+            self._wake.clear()
+            if self._stopping.is_set():
+                return
+            try:
+                self._registration.reconcile()
+                pause_s = None
+            except (RegistryError, BrokerIdTaken) as error:
+                if self._stopping.is_set():
+                    return
+                if pause_s is None:
+                    self._broker.journal.emit(RegistrationDelayed(reason=str(error)))
+                # Everyone comes back at once after an outage; the jitter spreads them.
+                pause_s = min(_MAX_RETRY_S, (pause_s or _RETRY_S) * (1.5 + random.random()))
+
+    def _leave(self, stopped: Deferred[None]) -> None:
+        self._session.close()
+        if self._worker.is_alive():
+            self._worker.join(2.0)
+        self._broker.journal.emit(BrokerDeregistered(broker_id=self._broker.address.broker_id))
+        self._in_reactor(stopped.callback, None)
+
+    def _in_reactor(self, call: Callable[[Any], None], argument: object) -> None:
+        self._broker.reactor.callFromThread(call, argument)
+
+
+def _credential(config: Config) -> str | None:
+    file = config["zk.credential.file"]
+    if not isinstance(file, Path):
+        return None
+    try:
+        text = file.read_text().strip()
+    except OSError as error:
+        raise ConfigError(f"zk.credential.file {file} cannot be read: {error.strerror}") from error
+    if ":" not in text:
+        raise ConfigError(f"zk.credential.file {file} must hold user:password")
+    return text
+
+
+def _tls(config: Config) -> Tls | None:
+    if config["zk.tls"] is not True:
+        return None
+    ca, certificate, key = (config[f"zk.tls.{name}"] for name in ("ca", "certificate", "key"))
+    assert all(file is None or isinstance(file, Path) for file in (ca, certificate, key))
+    return Tls(ca, certificate, key)  # type: ignore[arg-type]  # the settings' own type says Path
+
+
+def _own_address(connect: str) -> str:
+    """The address of this machine on the way to ZooKeeper: what to tell others when listening on all addresses."""
+    host, _, port = connect.partition("/")[0].split(",")[0].rpartition(":")
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect((host, int(port)))  # a datagram socket sends nothing by connecting
+            name: str = probe.getsockname()[0]
+            return name
+    except (OSError, ValueError) as error:
+        raise Kafka2011Error(
+            f"bind.address is every address, and which one to register cannot be told ({error}); set hostname"
+        ) from error
