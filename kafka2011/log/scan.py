@@ -1,0 +1,112 @@
+"""Walk the bytes of a segment: how far is it intact, and does anything intact come after the damage?
+
+Paper: §3.3 ("a CRC for each message in the log ... the recovery process removes messages with inconsistent CRCs").
+Work is proportional to the bytes looked at.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import re
+
+from kafka2011.errors import InvalidMessage, WireError
+from kafka2011.wire.message import LENGTH, SMALLEST_ENTRY
+from kafka2011.wire.message_set import Entry, decode_set, read_entry
+
+_CHUNK = 1024 * 1024
+_MAYBE_ENTRY = re.compile(rb"(?=[\x00-\x7f]...[\x00\x01])", re.DOTALL)
+_CHECK_BUDGET = 32
+"""CRC bytes spent looking for entries after damage, as a multiple of the bytes there."""
+
+
+def intact_until(fd: int, pos: int, end: int) -> int:
+    """The position after the last intact entry of an unbroken chain from ``pos`` on, in a file of ``end`` bytes."""
+    while pos < end:
+        chunk = os.pread(fd, min(_CHUNK, end - pos), pos)
+        try:
+            messages = decode_set(chunk, deep=False)
+        except WireError:
+            messages = []
+        if messages:
+            pos += messages[-1].next_offset
+            continue
+        step = _one_by_one(chunk)
+        if not step:
+            size = _claimed_size(chunk)
+            if size <= len(chunk) or size > end - pos or _one_by_one(os.pread(fd, size, pos)) < size:
+                return pos
+            step = size
+        pos += step
+    return pos
+
+
+def _one_by_one(chunk: bytes) -> int:
+    pos = 0
+    try:
+        while (entry := read_entry(chunk, pos)) is not None:
+            pos += entry.size
+    except WireError:
+        # The damage, or an entry longer than the chunk, begins here.
+        pass
+    return pos
+
+
+def _claimed_size(chunk: bytes) -> int:
+    return 4 + int(LENGTH.unpack_from(chunk)[0]) if len(chunk) >= 4 else 0
+
+
+def entry_at(data: bytes | mmap.mmap, pos: int, end: int) -> Entry | None:
+    """The intact entry at ``pos``, or None."""
+    if end - pos < SMALLEST_ENTRY or data[pos + 4] > 1:
+        return None
+    (n,) = LENGTH.unpack_from(data, pos)
+    if n < 5 or n > end - pos - 4:
+        return None
+    try:
+        return read_entry(data[pos : pos + 4 + n], 0)
+    except WireError:
+        return None
+
+
+def next_intact(data: bytes | mmap.mmap, pos: int, end: int) -> int | None:
+    """The first position after ``pos`` where an intact entry stands, or None.
+
+    Raises InvalidMessage when the bytes are such that telling would take too long: then nothing can be excluded.
+    """
+    budget = _CHECK_BUDGET * (end - pos) + _CHUNK
+    for match in _MAYBE_ENTRY.finditer(data, pos + 1, end):
+        start = match.start()
+        (n,) = LENGTH.unpack_from(data, start)
+        if n < 5 or n > end - start - 4:
+            continue
+        budget -= n
+        if budget < 0:
+            raise InvalidMessage("the damaged bytes hold too many possible messages to look at each")
+        if entry_at(data, start, end) is not None:
+            return start
+    return None
+
+
+def something_follows(data: bytes | mmap.mmap, pos: int, end: int) -> bool:
+    """Whether intact entries follow the damage at ``pos``: then it is not the torn end of the last write.
+
+    An entry that says it is longer than the file is the cut-off last write itself; messages inside its payload do not
+    count, unless they reach exactly to the end of the file, which a cut-off payload does not.
+    """
+    claims = LENGTH.unpack_from(data, pos)[0] if end - pos >= 4 else -1
+    cut_off = claims >= end - pos - 4 and end - pos > 4 and data[pos + 4] <= 1
+    try:
+        start = next_intact(data, pos, end)
+        while start is not None:
+            if not cut_off:
+                return True
+            chain = start
+            while (entry := entry_at(data, chain, end)) is not None:
+                chain += entry.size
+            if chain == end:
+                return True
+            start = next_intact(data, chain, end) if chain < end else None
+    except InvalidMessage:
+        return True
+    return False

@@ -1,0 +1,218 @@
+"""All logs of one broker in one directory: ``<log.dir>/<topic>-<partition>/<first offset>.kafka``.
+
+Paper: §3.1 (a partition is a log), §3.1 Stateless broker (retention). The layout is 0.7's (spec §2.1). Only a produce
+creates a topic; reading never does.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from kafka2011.clock import SYSTEM_CLOCK, Clock
+from kafka2011.errors import IllegalTopicName, LogCorrupt, LogError, LogFull, WrongPartition
+from kafka2011.events import Journal
+from kafka2011.log.checkpoint import RecoveryPoint, read_checkpoint, write_checkpoint
+from kafka2011.log.directory import DIRECTORY_MODE, DirectoryLock, leave_marker, sync_directory, take_marker
+from kafka2011.log.events import HousekeepingFailed, PartitionOffline, RetentionHeld, StrayEntry, TopicCreated
+from kafka2011.log.log import Log
+from kafka2011.log.recovery import Recovery
+from kafka2011.log.retention import ClockGuard
+from kafka2011.log.settings import LogSettings
+from kafka2011.types import TopicPartition, is_legal_name
+
+
+class LogStore:
+    """The logs of one data directory. Thread: one; flushing, retention and checkpoints may run in others.
+
+    A partition whose log is damaged is offline: ``get`` raises its LogCorrupt, all others are served.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        settings: LogSettings,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        journal: Journal | None = None,
+    ) -> None:
+        self.directory, self.settings, self.clock = directory, settings, clock
+        self.journal = journal or Journal(clock=clock)
+        self.offline: dict[TopicPartition, LogCorrupt] = {}
+        self._logs: dict[tuple[str, int], Log] = {}
+        self._points: dict[str, RecoveryPoint] = {}
+        self._topic_created: list[Callable[[str, int], None]] = []
+        self._guard = ClockGuard(clock)
+        self._checkpointing = threading.Lock()
+        self._lock: DirectoryLock | None = None
+
+    def open(self) -> None:
+        """Take the directory for this process, load every partition, recover if the last stop was not clean."""
+        self.directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+        self._lock = DirectoryLock(self.directory)
+        try:
+            clean = take_marker(self.directory)
+            self._points = read_checkpoint(self.directory)
+            for where in self._partitions_on_disk():
+                self._load(where, clean)
+            self.checkpoint()
+        except BaseException:
+            self._lock.release()
+            self._lock = None
+            raise
+
+    def close(self) -> None:
+        """Flush and close every log; leave the clean-shutdown marker if all went well. May be called twice."""
+        if self._lock is None:
+            return
+        clean = True
+        for log in self.logs():
+            try:
+                log.close()
+                clean = clean and not log.failed
+            except LogError:
+                # The log has told the journal; without the marker it is recovered at the next start.
+                clean = False
+        self.checkpoint()
+        if clean:
+            leave_marker(self.directory)
+        self._lock.release()
+        self._lock = None
+
+    def get(self, topic: str, partition: int) -> Log | None:
+        """The log, or None if nothing was ever appended to it.
+
+        Raises IllegalTopicName, WrongPartition, or LogCorrupt if the partition is offline.
+        """
+        log = self._logs.get((topic, partition))
+        if log is not None and partition < self.settings.partition_count(topic):
+            return log
+        self._check(topic, partition)
+        if (where := TopicPartition(topic, partition)) in self.offline:
+            raise LogCorrupt(*self.offline[where].args)
+        return None
+
+    def get_or_create(self, topic: str, partition: int) -> Log:
+        """The log; its directory, and the topic, are created if need be."""
+        log = self.get(topic, partition)
+        return self._create(TopicPartition(topic, partition)) if log is None else log
+
+    def on_topic_created(self, callback: Callable[[str, int], None]) -> None:
+        """Call ``callback(topic, n_partitions)`` for every topic created from now on."""
+        self._topic_created.append(callback)
+
+    def partition_count(self, topic: str) -> int:
+        """How many partitions this broker has of ``topic`` by configuration."""
+        return self.settings.partition_count(topic)
+
+    def topics(self) -> dict[str, list[int]]:
+        """The topics with the partitions that are present."""
+        found: dict[str, list[int]] = {}
+        offline = ((where.topic, where.partition) for where in self.offline)
+        for topic, partition in sorted([*self._logs, *offline]):
+            found.setdefault(topic, []).append(partition)
+        return found
+
+    def logs(self) -> list[Log]:
+        """Every log that is served."""
+        return list(self._logs.values())
+
+    def apply_retention(self) -> list[tuple[Log, int]]:
+        """Delete what is too old or too much; return each log that lost segments, with their number. Blocks."""
+        jump_s = self._guard.jump_s()
+        if jump_s:
+            self.journal.emit(RetentionHeld(jump_s=jump_s))
+        deleted = []
+        room = self.settings.max_deletes_per_pass
+        for log in self.logs():
+            n = log.retain(by_age=self._guard.believed, at_most=room, forget=self.checkpoint)
+            if n:
+                deleted.append((log, n))
+                room -= n
+        self.checkpoint()
+        return deleted
+
+    def checkpoint(self) -> None:
+        """Write the recovery points. A failure costs only a longer scan at the next start."""
+        with self._checkpointing:
+            points = {
+                str(TopicPartition(log.topic, log.partition)): RecoveryPoint(log.first_offset, log.flushed_offset)
+                for log in self.logs()
+            }
+            points |= {name: p for where in self.offline if (p := self._points.get(name := str(where)))}
+            try:
+                write_checkpoint(self.directory, points)
+            except OSError as error:
+                self.journal.emit(
+                    HousekeepingFailed(step="checkpoint", path=str(self.directory), reason=str(error))
+                )
+
+    def _check(self, topic: str, partition: int) -> None:
+        if not is_legal_name(topic, self.settings.max_topic_name_length):
+            raise IllegalTopicName(
+                f"{topic[:250]!r} cannot be a topic: use 1 to {self.settings.max_topic_name_length} letters, digits, "
+                "dots, dashes or underscores"
+            )
+        count = self.settings.partition_count(topic)
+        if not 0 <= partition < count:
+            raise WrongPartition(f"{topic} has partitions 0 to {count - 1} on this broker, not {partition}")
+
+    def _create(self, where: TopicPartition) -> Log:
+        topics = self.topics()
+        if where.topic not in topics and len(topics) >= self.settings.max_topics:
+            raise LogFull(f"{where.topic} is not created: this broker holds {len(topics)} topics, its most")
+        directory = self.directory / str(where)
+        try:
+            if directory.is_symlink():
+                raise LogCorrupt(f"partition {where} is offline: {directory} is a symbolic link")
+            directory.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
+            sync_directory(self.directory)
+            log = self._opened(where, clean=True, point=None)
+        except OSError as error:
+            raise LogFull(f"the directory of {where} cannot be made: {error}; try again later") from error
+        self._logs = self._logs | {(where.topic, where.partition): log}
+        if where.topic not in topics:
+            self.journal.emit(TopicCreated(topic=where.topic, partition=where.partition))
+            for callback in self._topic_created:
+                callback(where.topic, self.partition_count(where.topic))
+        return log
+
+    def _load(self, where: TopicPartition, clean: bool) -> None:
+        try:
+            log = self._opened(where, clean=clean, point=self._points.get(str(where)))
+            self._logs[where.topic, where.partition] = log
+        except (LogCorrupt, OSError) as error:
+            reason = str(error) if isinstance(error, LogCorrupt) else f"partition {where} is offline: {error}"
+            self.offline[where] = LogCorrupt(reason)
+            self.journal.emit(PartitionOffline(topic=where.topic, partition=where.partition, reason=reason))
+
+    def _opened(self, where: TopicPartition, *, clean: bool, point: RecoveryPoint | None) -> Log:
+        directory = self.directory / str(where)
+        recovery = Recovery(where, directory, self.settings, self.clock, self.journal)
+        segments = recovery.load(clean=clean, point=point)
+        log = Log(
+            where.topic, where.partition, directory, segments, self.settings, clock=self.clock, journal=self.journal
+        )
+        log.on_sealed = self.checkpoint
+        return log
+
+    def _partitions_on_disk(self) -> list[TopicPartition]:
+        found = []
+        with os.scandir(self.directory) as entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                topic, dash, number = entry.name.rpartition("-")
+                if entry.name.startswith("."):
+                    continue
+                if entry.is_symlink() or not entry.is_dir(follow_symlinks=False):
+                    reason = "a symbolic link" if entry.is_symlink() else "not a directory"
+                elif not (dash and number.isascii() and number.isdigit() and str(int(number)) == number):
+                    reason = "not named <topic>-<partition>"
+                elif not is_legal_name(topic, 255):
+                    reason = "not a legal topic name"
+                else:
+                    found.append(TopicPartition(topic, int(number)))
+                    continue
+                self.journal.emit(StrayEntry(path=entry.path, reason=reason))
+        return found
