@@ -1,7 +1,7 @@
 """From what the application hands over to the bytes of produce requests.
 
-A *lane* is a topic's way to one partition of one broker. The application's messages are encoded once, when they are
-handed over; from then on a batch is the triple (lane, bytes, number of messages), and batching is concatenation.
+A *lane* is a topic's way to one partition of one broker. What the application sends waits in its lane as it came; it
+is cut into batches and encoded when it is sent, many messages at a time, which is what makes a producer fast.
 
 Paper: §3 (a set of messages in a single publish request), §4 (compression of a set).
 """
@@ -9,25 +9,30 @@ Paper: §3 (a set of messages in a single publish request), §4 (compression of 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from isal.isal_zlib import crc32
 
 from kafka2011.errors import MessageTooLarge
 from kafka2011.types import BrokerAddress
 from kafka2011.wire import DEFAULT_LIMITS, Codec, Message, MessageSet, ProduceRequest, encode_message, encode_set
 from kafka2011.wire.compression import compress
-from kafka2011.wire.message import LENGTH, MAGIC_1, crc32
+from kafka2011.wire.message import MAGIC_1
+from kafka2011.wire.run import are_alike, pack_run
 
-Messages = MessageSet | Message | bytes | Sequence[bytes | Message]
+Item = bytes | Message
+Messages = MessageSet | Message | bytes | Sequence[Item]
 """What may be sent: a set, one message, one payload, or several of either."""
 
 MAX_SET_SIZE = 1 << 20
-"""A batch is closed at this many bytes, whatever its number of messages."""
+"""A batch of more bytes is halved, whatever its number of messages."""
 
 
 class Lane:
-    """One (topic, partition) on one broker, with the unchanging part of its requests made in advance."""
+    """One (topic, partition) on one broker, and what waits to go there."""
 
-    __slots__ = ("address", "attempts", "head", "head_size", "keyed", "pack", "partition", "topic")
+    __slots__ = ("address", "attempts", "head", "keyed", "partition", "pending", "topic")
 
     def __init__(
         self, address: BrokerAddress, topic: str, partition: int, *, keyed: bool = False, attempts: int = 0
@@ -35,114 +40,121 @@ class Lane:
         self.address, self.topic, self.partition = address, topic, partition
         self.keyed = keyed
         self.attempts = attempts
+        self.pending: list[Item] = []
         self.head = ProduceRequest(topic, partition, b"").encode()[4:-4]
-        self.head_size = len(self.head) + 4
-        self.pack = struct.Struct(f">i{len(self.head)}si").pack
+
+    def request(self, data: bytes) -> bytes:
+        """The produce request for an encoded set: the same bytes as ``ProduceRequest(...).encode()``."""
+        return b"".join((_I32(len(self.head) + 4 + len(data)), self.head, _I32(len(data)), data))
 
 
-Batch = tuple[Lane, bytes, int]
-"""A lane, an encoded message set for it, and how many messages that is."""
+class Parcel(NamedTuple):
+    """Messages on their way: a lane and what goes along it."""
+
+    lane: Lane
+    items: Sequence[Item]
 
 
-def encode(messages: Messages) -> tuple[bytes, int]:
-    """Encode what ``send`` was given; return the bytes of the set and the number of messages."""
-    if isinstance(messages, bytes):
-        return MAGIC_1.pack(len(messages) + 6, 1, 0, crc32(messages)) + messages, 1
-    if isinstance(messages, MessageSet):
-        return messages.encode(), len(messages)
-    if isinstance(messages, Message):
-        return encode_message(messages), 1
+class Batching(NamedTuple):
+    """How messages become requests."""
+
+    batch_size: int
+    codec: Codec
+    max_message_size: int
+
+
+_I32 = struct.Struct(">i").pack
+_U32 = struct.Struct(">I").pack
+_ENTRY = struct.Struct(">iiBB").pack
+
+
+def measure(messages: Messages) -> tuple[Sequence[Item], int]:
+    """The messages of what ``send`` was given, and the bytes of their payloads."""
     if isinstance(messages, (list, tuple)):
         try:
-            return encode_set(messages), len(messages)
-        except TypeError:  # not all bytes: slower, and it says what is wrong
-            if all(isinstance(message, (Message, bytes)) for message in messages):
-                return MessageSet(messages).encode(), len(messages)
+            return messages, len(b"".join(messages))  # the quickest way to check and measure many at once
+        except TypeError:
+            pass  # not all bytes: Messages among them, or a mistake
+    items = [_payload_or_message(m) for m in ([messages] if isinstance(messages, (bytes, Message)) else messages)]
+    return items, sum(len(item) if isinstance(item, bytes) else len(item.payload) for item in items)
+
+
+def _payload_or_message(message: object) -> Item:
+    """A payload alone, wherever it says it all."""
+    if isinstance(message, Message):
+        return message.payload if message.magic == 1 and not message.attributes else message
+    if isinstance(message, bytes):
+        return message
     raise TypeError(
-        f"send() takes a MessageSet, a Message, bytes, or a list of those, not {messages!r:.60}; "
-        "encode text first: 'text'.encode()"
+        f"send() takes a MessageSet, a Message, bytes, or a list of those; {message!r:.60} is none of them. "
+        "Encode text first: 'text'.encode()"
     )
 
 
-def payloads(messages: Messages) -> Iterable[bytes]:
-    """The payloads of what ``send`` was given."""
-    if isinstance(messages, bytes):
-        return (messages,)
-    items = (messages,) if isinstance(messages, Message) else messages
-    return [item.payload if isinstance(item, Message) else item for item in items]
+def payload_of(item: Item) -> bytes:
+    """The payload of a waiting message."""
+    return item if isinstance(item, bytes) else item.payload
 
 
-def check_sizes(messages: Messages, max_message_size: int) -> None:
+def check_sizes(items: Sequence[Item], max_message_size: int) -> None:
     """Refuse a message the broker would drop (spec §3.5), naming the limit."""
-    for payload in payloads(messages):
-        if len(payload) > max_message_size:
-            raise MessageTooLarge(
-                f"a message of {len(payload)} bytes is over the limit max.message.size = {max_message_size}; nothing "
-                "of this set was sent. Split it, or raise the limit at the broker and as max_message_size here"
-            )
+    largest = max(len(payload_of(item)) for item in items)
+    if largest > max_message_size:
+        raise MessageTooLarge(
+            f"a message of {largest} bytes is over the limit max.message.size = {max_message_size}; nothing of this "
+            "set was sent. Split it, or raise the limit at the broker and as max_message_size here"
+        )
 
 
-def split(messages: Messages, max_size: int) -> list[Sequence[bytes | Message]]:
-    """Cut a set that is too large for one request into several, in order."""
-    parts: list[Sequence[bytes | Message]] = []
-    part: list[bytes | Message] = []
-    size = 0
-    for message in [messages] if isinstance(messages, (bytes, Message)) else messages:
-        length = message.size if isinstance(message, Message) else len(message) + MAGIC_1.size
-        if part and size + length > max_size:
-            parts.append(part)
-            part, size = [], 0
-        part.append(message)
-        size += length
-    return [*parts, part]
+def sets(items: Sequence[Item], batching: Batching) -> Iterator[tuple[bytes, int]]:
+    """Cut into batches and encode: message sets with their numbers of messages, in order."""
+    for start in range(0, len(items), batching.batch_size):
+        yield from _set(items[start : start + batching.batch_size], batching)
 
 
-def collate(batches: list[Batch], batch_size: int) -> list[Batch]:
-    """Join what goes the same way until a batch has ``batch_size`` messages; order within a lane is kept.
-
-    A set the application made is never cut, so a batch may be larger; no batch is joined beyond MAX_SET_SIZE.
-    """
-    if batch_size == 1:
-        return batches
-    full: list[Batch] = []
-    filling: dict[Lane, tuple[list[bytes], int, int]] = {}
-    for batch in batches:
-        lane, data, n = batch
-        parts, count, size = filling.pop(lane, ([], 0, 0))
-        if parts and (count + n > batch_size or size + len(data) > MAX_SET_SIZE):
-            full.append((lane, b"".join(parts), count))
-            parts, count, size = [], 0, 0
-        if n >= batch_size and not parts:
-            full.append(batch)
-            continue
-        parts.append(data)
-        filling[lane] = parts, count + n, size + len(data)
-    full += [(lane, b"".join(parts), count) for lane, (parts, count, _) in filling.items()]
-    return full
+def _set(items: Sequence[Item], batching: Batching) -> Iterator[tuple[bytes, int]]:
+    try:
+        data = encode_set(items)  # type: ignore[arg-type]  # nearly always bytes only, and then this is all
+    except TypeError:
+        data = MessageSet(items).encode()
+    if len(data) > MAX_SET_SIZE and len(items) > 1:
+        middle = len(items) // 2
+        yield from _set(items[:middle], batching)
+        yield from _set(items[middle:], batching)
+    elif batching.codec is Codec.NONE:
+        yield data, len(items)
+    else:
+        yield _wrapped(data, batching), len(items)
 
 
-def compressed(batch: Batch, codec: Codec, max_message_size: int) -> Batch:
-    """Put the set into one wrapper, unless the broker would refuse the wrapper: then send it as it is."""
-    lane, data, n = batch
-    if not data or len(data) > DEFAULT_LIMITS.max_inflated or n > DEFAULT_LIMITS.max_messages:
-        return batch
-    packed = compress(codec, data)
+def _wrapped(data: bytes, batching: Batching) -> bytes:
+    """Put the set into one wrapper, unless the broker would refuse the wrapper: then leave it as it is."""
+    packed = compress(batching.codec, data)
     too_dense = len(data) > max(DEFAULT_LIMITS.free_inflated, DEFAULT_LIMITS.max_ratio * len(packed))
-    if too_dense or len(packed) > max_message_size:
-        return batch
-    return lane, encode_message(Message(packed, attributes=codec)), n
+    if too_dense or len(packed) > batching.max_message_size:
+        return data
+    return encode_message(Message(packed, attributes=batching.codec))
 
 
-def requests(batches: Sequence[Batch]) -> bytes:
-    """The produce requests for ``batches``, end to end."""
-    parts = []
-    for lane, data, _ in batches:
-        size = len(data)
-        parts.append(lane.pack(lane.head_size + size, lane.head, size))
-        parts.append(data)
-    return b"".join(parts)
+def requests(parcel: Parcel, batching: Batching) -> bytes:
+    """The produce requests of a parcel, end to end."""
+    lane, items = parcel
+    if batching.batch_size == 1 and batching.codec is Codec.NONE:
+        try:
+            return b"".join(_singles(lane, items))  # type: ignore[arg-type]  # nearly always bytes only
+        except TypeError:
+            pass  # Messages among the payloads
+    return b"".join([lane.request(data) for data, _ in sets(items, batching)])
 
 
-def request_size(batch: Batch) -> int:
-    """Bytes of the batch's request."""
-    return LENGTH.size + batch[0].head_size + len(batch[1])
+def _singles(lane: Lane, payloads: Sequence[bytes]) -> Iterable[bytes]:
+    """The parts of one request per message."""
+    if are_alike(payloads):
+        return pack_run(_single_head(lane, len(payloads[0])), payloads)
+    return [part for p in payloads for part in (_single_head(lane, len(p)), _U32(crc32(p)), p)]
+
+
+def _single_head(lane: Lane, size: int) -> bytes:
+    """All of a one-message request before the CRC, for a payload of ``size`` bytes."""
+    entry = MAGIC_1.size + size
+    return b"".join((_I32(len(lane.head) + 4 + entry), lane.head, _ENTRY(entry, entry - 4, 1, 0)))

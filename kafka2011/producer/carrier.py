@@ -12,14 +12,14 @@ Paper: §5 (the producer does not wait for acknowledgements); the acknowledged p
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from kafka2011.client import BrokerConnection, CannotConnect, SendBroken
 from kafka2011.errors import ConnectionFailed, Kafka2011Error
 from kafka2011.events import Journal
-from kafka2011.producer.batch import Batch, collate, compressed, request_size, requests
+from kafka2011.producer.batch import Batching, Lane, Parcel, payload_of, requests, sets
 from kafka2011.producer.counters import Counters
 from kafka2011.producer.events import BrokerUnreachable
 from kafka2011.types import BrokerAddress
@@ -51,9 +51,10 @@ class ProducerSettings:
 
 
 class GivenUp(NamedTuple):
-    """A batch the carrier could not deliver, and why."""
+    """Messages the carrier could not deliver, and why."""
 
-    batch: Batch
+    lane: Lane
+    n_messages: int
     error: Kafka2011Error
 
 
@@ -66,7 +67,7 @@ class Carrier:
         settings: ProducerSettings,
         counters: Counters,
         journal: Journal,
-        move: Callable[[Batch, int], bool],
+        move: Callable[[Parcel, int], bool],
     ) -> None:
         self.address = address
         self._settings = settings
@@ -82,99 +83,111 @@ class Carrier:
             tls=settings.tls,
         )
 
-    def carry(self, batches: list[Batch]) -> list[GivenUp]:
-        """Send everything; return what had to be given up."""
-        settings = self._settings
-        left = collate(batches, settings.batch_size)
-        if settings.codec is not Codec.NONE:
-            left = [compressed(batch, settings.codec, settings.max_message_size) for batch in left]
+    def carry(self, parcels: list[Parcel], batch_size: int) -> list[GivenUp]:
+        """Send everything, ``batch_size`` messages to a request; return what had to be given up."""
+        batching = Batching(batch_size, self._settings.codec, self._settings.max_message_size)
+        attempt = self._attempt if self._ack_level is None else self._attempt_acked
         given_up: list[GivenUp] = []
         attempts = 0
-        while left:
-            left, error = self._attempt(left, given_up)
+        while parcels:
+            parcels, error = attempt(parcels, batching, given_up)
             if error is None:
                 break
             attempts += 1
             self._journal.emit(BrokerUnreachable(broker=str(self.address), error=str(error)))
-            left = [batch for batch in left if not self._pass_on(batch, attempts, error, given_up)]
+            parcels = [parcel for parcel in parcels if not self._pass_on(parcel, attempts, error, given_up)]
         return given_up
 
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
 
-    def _attempt(self, batches: list[Batch], given_up: list[GivenUp]) -> tuple[list[Batch], Kafka2011Error | None]:
-        """Send in order until something fails; return what may be tried again, and the error."""
-        send = self._write if self._ack_level is None else self._write_acked
-        done = 0
-        for group in _groups(batches):
-            again, error = send(group, given_up)
-            if error is not None:
-                return again + batches[done + len(group) :], error
-            done += len(group)
-        return [], None
-
-    def _write(self, group: Sequence[Batch], given_up: list[GivenUp]) -> tuple[list[Batch], Kafka2011Error | None]:
-        data = requests(group)
-        try:
-            self._connection.write(data)
-        except CannotConnect as error:
-            return list(group), error
-        except SendBroken as error:
-            again, position = [], 0
-            for batch in group:
-                if position < error.accepted:
-                    given_up.append(GivenUp(batch, error))
-                else:
-                    again.append(batch)
-                position += request_size(batch)
-            return again, error
-        self._count(group)
-        return [], None
-
-    def _write_acked(
-        self, group: Sequence[Batch], given_up: list[GivenUp]
-    ) -> tuple[list[Batch], Kafka2011Error | None]:
-        assert self._ack_level is not None
-        for i, batch in enumerate(group):
-            lane, data, _ = batch
+    def _attempt(
+        self, parcels: list[Parcel], batching: Batching, given_up: list[GivenUp]
+    ) -> tuple[list[Parcel], Kafka2011Error | None]:
+        """Write in order until something fails; return what may be tried again, and the error."""
+        pieces = _pieces(parcels, batching)
+        group: list[Parcel] = []
+        parts: list[bytes] = []
+        size = 0
+        for i, piece in enumerate(pieces, 1):
+            group.append(piece)
+            parts.append(requests(piece, batching))
+            size += len(parts[-1])
+            if size < _WRITE_SIZE and i < len(pieces):
+                continue
             try:
-                self._connection.produce_acked(lane.topic, lane.partition, data, self._ack_level)
-            except Kafka2011Error as error:
-                if error.retriable:
-                    return list(group[i:]), error
-                given_up.append(GivenUp(batch, error))
-            else:
-                self._count((batch,))
+                self._connection.write(b"".join(parts))
+            except CannotConnect as error:
+                return group + pieces[i:], error
+            except SendBroken as error:
+                return self._never_left(group, batching, error, given_up) + pieces[i:], error
+            self._count(group, batching, size)
+            group, parts, size = [], [], 0
         return [], None
 
-    def _pass_on(self, batch: Batch, attempts: int, error: Kafka2011Error, given_up: list[GivenUp]) -> bool:
-        """Give up a batch, or hand it to another broker; False if it is to be tried here again."""
-        lane, _, n = batch
+    def _never_left(
+        self, group: list[Parcel], batching: Batching, error: SendBroken, given_up: list[GivenUp]
+    ) -> list[Parcel]:
+        """Sort out a broken write: what the kernel took is given up, the rest is returned."""
+        again, position = [], 0
+        for lane, items in group:
+            done = 0
+            for data, n in sets(items, batching):
+                if position >= error.accepted:
+                    break
+                given_up.append(GivenUp(lane, n, error))
+                position += len(lane.request(data))
+                done += n
+            if done < len(items):
+                again.append(Parcel(lane, items[done:]))
+        return again
+
+    def _attempt_acked(
+        self, parcels: list[Parcel], batching: Batching, given_up: list[GivenUp]
+    ) -> tuple[list[Parcel], Kafka2011Error | None]:
+        """As ``_attempt``, waiting for the answer to each request."""
+        assert self._ack_level is not None
+        for i, (lane, items) in enumerate(parcels, 1):
+            done = 0
+            for data, n in sets(items, batching):
+                try:
+                    self._connection.produce_acked(lane.topic, lane.partition, data, self._ack_level)
+                except Kafka2011Error as error:
+                    if error.retriable:
+                        return [Parcel(lane, items[done:]), *parcels[i:]], error
+                    given_up.append(GivenUp(lane, n, error))
+                else:
+                    self._counters.requests += 1
+                    self._counters.sent += n
+                    self._counters.bytes += len(data)
+                done += n
+        return [], None
+
+    def _pass_on(self, parcel: Parcel, attempts: int, error: Kafka2011Error, given_up: list[GivenUp]) -> bool:
+        """Give messages up, or hand them to another broker; False if they are to be tried here again."""
+        lane, items = parcel
         if lane.attempts + attempts > self._settings.retries:
-            given_up.append(GivenUp(batch, error))
+            given_up.append(GivenUp(lane, len(items), error))
             return True
-        self._counters.retried += n
+        self._counters.retried += len(items)
         # A broker that answered is not passed over; one that cannot be reached is.
-        return isinstance(error, ConnectionFailed) and self._move(batch, lane.attempts + attempts)
+        return isinstance(error, ConnectionFailed) and self._move(parcel, lane.attempts + attempts)
 
-    def _count(self, batches: Sequence[Batch]) -> None:
+    def _count(self, parcels: Sequence[Parcel], batching: Batching, size: int) -> None:
         counters = self._counters
-        counters.requests += len(batches)
-        for _, data, n in batches:
-            counters.sent += n
-            counters.bytes += len(data)
+        for _, items in parcels:
+            counters.requests += -(-len(items) // batching.batch_size)
+            counters.sent += len(items)
+        counters.bytes += size
 
 
-def _groups(batches: list[Batch]) -> Iterator[list[Batch]]:
-    """Cut into pieces of about one write each, so that a break leaves little in doubt."""
-    group: list[Batch] = []
-    size = 0
-    for batch in batches:
-        group.append(batch)
-        size += len(batch[1])
-        if size >= _WRITE_SIZE:
-            yield group
-            group, size = [], 0
-    if group:
-        yield group
+def _pieces(parcels: list[Parcel], batching: Batching) -> list[Parcel]:
+    """Cut into pieces of about one write each, at the borders of batches: a break then leaves little in doubt."""
+    pieces = []
+    for lane, items in parcels:
+        sample = items[:: len(items) // 64 + 1]
+        average = sum(len(payload_of(item)) for item in sample) // len(sample) + 10
+        step = max(_WRITE_SIZE // average // batching.batch_size, 1) * batching.batch_size
+        pieces += [Parcel(lane, items[start : start + step]) for start in range(0, len(items), step)]
+    return pieces

@@ -33,7 +33,7 @@ from kafka2011.errors import (
 )
 from kafka2011.events import Journal
 from kafka2011.producer.audit import Audit, AuditTimer
-from kafka2011.producer.batch import MAX_SET_SIZE, Batch, Lane, Messages, check_sizes, encode, payloads, split
+from kafka2011.producer.batch import Item, Lane, Messages, Parcel, check_sizes, measure, payload_of
 from kafka2011.producer.carrier import Acks, Carrier, OnFull, ProducerSettings
 from kafka2011.producer.counters import Counters
 from kafka2011.producer.events import CallbackFailed, MessagesDropped
@@ -118,6 +118,7 @@ class Producer:
             max_message_size=max_message_size,
             tls=tls,
         )
+        self._max_message_size = max_message_size
         self._sync = sync
         self._audit = audit
         self._on_drop = on_drop
@@ -149,24 +150,24 @@ class Producer:
 
     def send(self, topic: str, messages: Messages, key: Key | None = None) -> None:
         """Publish a MessageSet, a Message, bytes, or a list of either, to one partition of ``topic``."""
-        data, n = encode(messages)
-        if len(data) > self._settings.max_message_size:
+        items: Sequence[Item]
+        if type(messages) is bytes:
+            items, size = (messages,), len(messages)
+        else:
+            items, size = measure(messages)
+        if size > self._max_message_size:
             # Only a set larger than the largest message can hold one that is too large.
-            check_sizes(messages, self._settings.max_message_size)
-            if len(data) > MAX_SET_SIZE and n > 1:
-                for part in split(messages, MAX_SET_SIZE):
-                    self.send(topic, part, key)
-                return
+            check_sizes(items, self._max_message_size)
         if self._closed:
             raise ProducerClosed("send() after close(); make a new Producer")
         way = self._sticky.get(topic)
-        if way is None or way.left < n or key is not None:
+        if way is None or way.left < 0 or key is not None:
             way = self._choose(topic, key)
-        way.left -= n
-        if n and not way.sender.put(way.lane, data, n):
-            self._report(topic, n, "the queue is full", at_the_door=True)
+        way.left -= len(items)
+        if items and not way.sender.put(way.lane, items, size):
+            self._report(topic, len(items), "the queue is full", at_the_door=True)
         if self._audit is not None:
-            self._audit.count(topic, payloads(messages))
+            self._audit.count(topic, map(payload_of, items))
 
     def flush(self, timeout: float | None = None) -> None:
         """Wait until everything sent so far left for a broker or was dropped; raise RequestTimedOut otherwise.
@@ -270,9 +271,9 @@ class Producer:
                 self._senders[address] = sender, counters
             return self._senders[address][0]
 
-    def _move(self, batch: Batch, attempts: int) -> bool:
-        """Hand a batch its broker did not take to another one; False if there is none that may have it."""
-        lane, data, n = batch
+    def _move(self, parcel: Parcel, attempts: int) -> bool:
+        """Hand messages their broker did not take to another one; False if there is none that may have them."""
+        lane, items = parcel
         self._avoided[lane.address] = self._clock.monotonic() + _AVOID_S
         self._sticky.clear()
         self._router.refresh()
@@ -284,7 +285,7 @@ class Producer:
                 continue
             other = Lane(address, lane.topic, chosen.partition, keyed=lane.keyed, attempts=attempts)
             self._moves += 1
-            if self._sender(address).put(other, data, n, forced=True):
+            if self._sender(address).put(other, items, sum(map(len, map(payload_of, items))), forced=True):
                 return True
         return False
 
@@ -317,7 +318,9 @@ class Producer:
 def _router(brokers: str | Sequence[BrokerAddress] | Router) -> Router:
     if isinstance(brokers, str):
         return StaticRouter(parse_brokers(brokers))
-    return StaticRouter(brokers) if isinstance(brokers, Sequence) else brokers
+    if isinstance(brokers, (list, tuple)):
+        return StaticRouter(brokers)
+    return brokers  # type: ignore[return-value]  # a list is a tuple or a list; mypy sees other sequences
 
 
 _producers: weakref.WeakSet[Producer] = weakref.WeakSet()

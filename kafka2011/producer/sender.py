@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from kafka2011.clock import Clock
 from kafka2011.errors import ConnectionFailed, ProducerClosed, QueueFull
-from kafka2011.producer.batch import Batch, Lane
+from kafka2011.producer.batch import Item, Lane, Parcel
 from kafka2011.producer.carrier import Carrier, GivenUp, ProducerSettings
 
 _NEVER = sys.maxsize
@@ -27,11 +27,12 @@ Report = Callable[[str, int, str], None]
 class Sender(Protocol):
     """What the producer asks of either kind."""
 
-    accepted: int
-    """Messages put, without those that came from another broker's queue."""
+    @property
+    def accepted(self) -> int:
+        """Messages put, without those that came from another broker's queue."""
 
-    def put(self, lane: Lane, data: bytes, n: int, forced: bool = False) -> bool:
-        """Take a set; False if the queue is full and the policy is to drop.
+    def put(self, lane: Lane, items: Sequence[Item], size: int, forced: bool = False) -> bool:
+        """Take messages of ``size`` bytes in all; False if the queue is full and the policy is to drop.
 
         ``forced`` (a batch from another broker's queue, accepted long ago) goes beyond the bound.
         """
@@ -47,16 +48,20 @@ class SyncSender:
     """Send in the caller's thread and raise what goes wrong. Thread: any."""
 
     def __init__(self, carrier: Carrier, lock: threading.RLock) -> None:
-        self.accepted = 0
+        self._accepted = 0
         self._carrier = carrier
         # One lock for all brokers of a producer: a batch may have to be passed on from one to another.
         self._lock = lock
 
-    def put(self, lane: Lane, data: bytes, n: int, forced: bool = False) -> bool:
+    @property
+    def accepted(self) -> int:
+        return self._accepted
+
+    def put(self, lane: Lane, items: Sequence[Item], size: int, forced: bool = False) -> bool:
         with self._lock:
             if not forced:
-                self.accepted += n
-            given_up = self._carrier.carry([(lane, data, n)])
+                self._accepted += len(items)
+            given_up = self._carrier.carry([Parcel(lane, items)], len(items))
         if given_up:
             raise given_up[0].error
         return True
@@ -77,7 +82,6 @@ class AsyncSender:
     """
 
     def __init__(self, carrier: Carrier, settings: ProducerSettings, report: Report, clock: Clock) -> None:
-        self.accepted = 0
         self._carrier = carrier
         self._clock = clock
         self._settings = settings
@@ -85,36 +89,42 @@ class AsyncSender:
         self._lock = threading.Lock()
         self._work = threading.Condition(self._lock)
         self._room = threading.Condition(self._lock)
-        self._batches: list[Batch] = []
+        self._queue_size, self._queue_bytes = settings.queue_size, settings.queue_bytes
+        self._lanes: list[Lane] = []
+        """Those with something pending; a lane's ``pending`` is guarded by the lock too."""
         self._n_queued = 0
         self._bytes_queued = 0
         self._wake_at = _NEVER
-        self._n_put = 0
+        self._n_taken = 0
         self._n_settled = 0
+        self._n_forced = 0
         self._hurry = False
         self._closing = False
         self._blocked = 0
         self._thread = threading.Thread(target=self._run, name=f"producer to {carrier.address}", daemon=True)
         self._thread.start()
 
-    def put(self, lane: Lane, data: bytes, n: int, forced: bool = False) -> bool:
-        settings = self._settings
+    @property
+    def accepted(self) -> int:
+        with self._lock:
+            return self._n_taken + self._n_queued - self._n_forced
+
+    def put(self, lane: Lane, items: Sequence[Item], size: int, forced: bool = False) -> bool:
+        n = len(items)
         with self._lock:
             queued = self._n_queued + n
-            size = self._bytes_queued + len(data)
-            if queued > settings.queue_size or size > settings.queue_bytes or self._closing:
-                if self._closing and forced:
-                    return False
-                if not forced and not self._wait_for_room(n, len(data)):
+            total = self._bytes_queued + size
+            if queued > self._queue_size or total > self._queue_bytes or forced:
+                if not self._admit(n, size, forced):
                     return False
                 queued = self._n_queued + n
-                size = self._bytes_queued + len(data)
-            self._batches.append((lane, data, n))
+                total = self._bytes_queued + size
+            pending = lane.pending
+            if not pending:
+                self._lanes.append(lane)
+            pending += items
             self._n_queued = queued
-            self._bytes_queued = size
-            self._n_put += n
-            if not forced:
-                self.accepted += n
+            self._bytes_queued = total
             if queued >= self._wake_at:
                 self._wake_at = _NEVER
                 self._work.notify()
@@ -122,7 +132,7 @@ class AsyncSender:
 
     def flush(self, deadline: float | None) -> bool:
         with self._lock:
-            target = self._n_put
+            target = self._n_taken + self._n_queued
             while self._n_settled < target:
                 self._hurry = True
                 self._work.notify()
@@ -133,22 +143,26 @@ class AsyncSender:
     def close(self, deadline: float | None) -> None:
         with self._lock:
             self._closing = True
+            self._queue_size = -1  # every later put is looked at closely
             self._work.notify()
             self._room.notify_all()
         self._thread.join(self._left(deadline))
         if self._thread.is_alive():
             late = ConnectionFailed("not sent before close() ran out of time")
-            self._drop([GivenUp(batch, late) for batch in self._take()])
+            self._drop([GivenUp(lane, len(items), late) for lane, items in self._take()])
 
     # -- waiting, with the lock held ----------------------------------------------------------------------------
 
-    def _wait_for_room(self, n: int, size: int) -> bool:
+    def _admit(self, n: int, size: int, forced: bool) -> bool:
         """Apply the policy for a full queue; a set larger than the whole queue is let in when the queue is empty."""
+        if forced:
+            self._n_forced += 0 if self._closing else n
+            return not self._closing
         while True:
             if self._closing:
                 raise ProducerClosed("the producer was closed; nothing of this set was sent. Make a new Producer")
-            room = self._n_queued + n <= self._settings.queue_size
-            if not self._n_queued or (room and self._bytes_queued + size <= self._settings.queue_bytes):
+            room = self._n_queued + n <= self._queue_size and self._bytes_queued + size <= self._queue_bytes
+            if room or not self._n_queued:
                 return True
             if self._settings.on_full == "drop":
                 return False
@@ -164,7 +178,7 @@ class AsyncSender:
 
     def _wait_for_work(self) -> bool:
         """Sleep until a batch is due; False when closed and empty."""
-        while not self._batches:
+        while not self._lanes:
             self._hurry = False
             if self._closing:
                 return False
@@ -187,23 +201,27 @@ class AsyncSender:
             with self._lock:
                 if not self._wait_for_work():
                     break
-            batches = self._take()
-            self._drop(self._carrier.carry(batches))
+            parcels = self._take()
+            self._drop(self._carrier.carry(parcels, self._settings.batch_size))
             with self._lock:
-                self._n_settled += sum(n for _, _, n in batches)
+                self._n_settled += sum(len(items) for _, items in parcels)
                 self._room.notify_all()
         self._carrier.close()
 
-    def _take(self) -> list[Batch]:
+    def _take(self) -> list[Parcel]:
         with self._lock:
-            batches, self._batches = self._batches, []
+            parcels = [Parcel(lane, lane.pending) for lane in self._lanes]
+            for lane in self._lanes:
+                lane.pending = []
+            self._lanes = []
+            self._n_taken += self._n_queued
             self._n_queued = self._bytes_queued = 0
             if self._blocked:
                 self._room.notify_all()
-        return batches
+        return parcels
 
     def _drop(self, given_up: list[GivenUp]) -> None:
-        for (lane, _, n), error in given_up:
+        for lane, n, error in given_up:
             self._report(lane.topic, n, str(error))
 
     def _left(self, deadline: float | None) -> float | None:

@@ -20,7 +20,7 @@ from isal.isal_zlib import crc32
 from kafka2011.errors import InvalidMessage, InvalidMessageSize
 from kafka2011.wire.compression import compress, decompress
 from kafka2011.wire.message import CODEC_MASK, LENGTH, MAGIC_0, MAGIC_1, Codec, Message, codec_of, encode_message
-from kafka2011.wire.run import RunFinder
+from kafka2011.wire.run import RunFinder, are_alike, pack_run
 
 _head = MAGIC_1.unpack_from
 
@@ -97,11 +97,14 @@ class MessageSet:
 
 def encode_set(payloads: Iterable[bytes], *, codec: Codec = Codec.NONE, magic: int = 1) -> bytes:
     """Encode many payloads at once; an empty batch is zero bytes."""
-    if magic == 1:
-        pack = MAGIC_1.pack
-        entries = [pack(len(p) + 6, 1, 0, crc32(p)) + p for p in payloads]
-    else:
+    entries: Iterable[bytes]
+    if magic != 1:
         entries = [encode_message(Message(p, magic)) for p in payloads]
+    elif isinstance(payloads, (list, tuple)) and are_alike(payloads):
+        entries = pack_run(MAGIC_1.pack(len(payloads[0]) + 6, 1, 0, 0)[:6], payloads)
+    else:
+        pack = MAGIC_1.pack
+        entries = [part for p in payloads for part in (pack(len(p) + 6, 1, 0, crc32(p)), p)]
     return _wrap(b"".join(entries), codec)
 
 
