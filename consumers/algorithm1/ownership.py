@@ -1,0 +1,87 @@
+"""Claim and release owner nodes: the ownership registry is the one arbiter of who reads.
+
+A claim is an ephemeral node that only one member can create. Three things can go wrong, and each has a rule in
+``editions``: the answer to a create is lost (intent), the node to delete is already somebody else's (only mine), and
+the node in the way is our own from a create whose answer was lost (compare the session, not the value).
+
+Paper: §3.2, "the ownership registry"; Algorithm 1 lines 2, 9 and 10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from consumers.algorithm1.steps import Owned, Steps
+from consumers.events import Claimed, ClaimRefused, Released
+from zk_registry import paths
+from zk_registry.operations import Create, Delete, DeleteIfMine, Get, NodeExists, NoNode
+
+if TYPE_CHECKING:
+    from consumers.algorithm1.assign import ThreadId
+    from consumers.algorithm1.member import Member
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why an attempt did not succeed, and at which node."""
+
+    path: str
+    reason: str
+
+
+def release(member: Member, topics: Collection[str]) -> Steps[None]:
+    """Delete the owner nodes noted for ``topics`` (and for topics no longer subscribed)."""
+    for owned in sorted(member.claims):
+        if owned.topic not in topics and owned.topic in member.topics:
+            continue
+        path = paths.owner(member.group, owned.topic, owned.partition)
+        if member.edition.only_mine:
+            yield DeleteIfMine(path)
+        else:
+            try:
+                yield Delete(path)
+            except NoNode:
+                pass  # gone already: with the old session, or deleted by somebody else
+        member.claims.discard(owned)
+        member.emit(Released(group=member.group, consumer=member.consumer_id, topic=owned.topic, partition=owned.partition))
+
+
+def claim(member: Member, shares: Mapping[Owned, ThreadId]) -> Steps[Refusal | None]:
+    """Set the owner of each partition; stop at the first that is somebody else's."""
+    for owned, thread in shares.items():
+        path = paths.owner(member.group, owned.topic, owned.partition)
+        if member.edition.intent_first:
+            member.claims.add(owned)
+        try:
+            yield Create(path, str(thread).encode(), ephemeral=True, make_parents=True)
+        except NodeExists:
+            holder = yield from _stranger(member, path, thread)
+            if holder is not None:
+                member.emit(
+                    ClaimRefused(
+                        group=member.group,
+                        consumer=member.consumer_id,
+                        topic=owned.topic,
+                        partition=owned.partition,
+                        holder=holder,
+                    )
+                )
+                return Refusal(path, f"owned by {holder}")
+        member.claims.add(owned)
+        member.emit(Claimed(group=member.group, consumer=member.consumer_id, topic=owned.topic, partition=owned.partition))
+    return None
+
+
+def _stranger(member: Member, path: str, thread: ThreadId) -> Steps[str | None]:
+    """Whose node stands in the way; None if it is ours after all."""
+    try:
+        node = yield Get(path)
+    except NoNode:
+        return "somebody who has just let go"
+    if member.edition.only_mine:
+        mine = node.ephemeral_owner == member.session_id()
+    else:
+        mine = node.value == str(thread).encode()
+    return None if mine else node.value.decode("utf-8", "replace")

@@ -1,0 +1,129 @@
+"""Lines 3-5 and 11 of Algorithm 1: read the registries, leaving a watch on everything read.
+
+A watch set by the very read that decided cannot miss a change after it. A node that vanishes while we read is simply
+gone: the watch on its parent has fired, and the rebalance runs again.
+
+Paper: §3.2, "each consumer ... registers a watcher".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from consumers.algorithm1.assign import ThreadId
+from consumers.algorithm1.steps import Owned, Steps
+from consumers.events import OffsetUnreadable
+from kafka2011.types import BrokerAddress, BrokerPartition
+from zk_registry import paths
+from zk_registry.brokers import parse_broker, parse_partition_count
+from zk_registry.consumers import parse_subscription
+from zk_registry.offsets import parse_offset
+from zk_registry.operations import Children, Exists, Get, NoNode, SessionExpired, Sync
+
+if TYPE_CHECKING:
+    from consumers.algorithm1.member import Member
+
+
+@dataclass(slots=True)
+class View:
+    """What one member saw: partitions and subscribed threads of each topic, and where the brokers are."""
+
+    partitions: dict[str, list[BrokerPartition]] = field(default_factory=dict)
+    threads: dict[str, list[ThreadId]] = field(default_factory=dict)
+    addresses: dict[int, BrokerAddress] = field(default_factory=dict)
+
+
+def subscribed_topics(member: Member) -> Steps[list[str]]:
+    """The topics this member wants: its fixed list, or those that its filter matches right now."""
+    fixed = member.subscription.topics
+    if fixed is None:
+        names = yield from children(paths.BROKER_TOPICS)
+        fixed = [name for name in names if member.subscription.streams_of(name)]
+    member.topics = sorted(fixed)
+    return member.topics
+
+
+def read_registries(member: Member, topics: Iterable[str]) -> Steps[View]:
+    """Line 3: the consumer registry of our group and the broker registry for ``topics``."""
+    view = View()
+    if member.edition.fenced:
+        # A follower may lag behind: what we decide on must not be older than our own registration.
+        yield Sync(paths.group(member.group))
+    subscriptions = {}
+    for consumer_id in (yield from children(paths.consumer_ids(member.group))):
+        text = yield from value(paths.consumer_id(member.group, consumer_id))
+        subscription = None if text is None else parse_subscription(text)
+        if subscription is not None:
+            subscriptions[consumer_id] = subscription
+    if member.consumer_id not in subscriptions:
+        raise SessionExpired(
+            paths.consumer_id(member.group, member.consumer_id), "this consumer's registration is gone; it registers anew"
+        )
+    for broker in (yield from children(paths.BROKER_IDS)):
+        text = yield from value(f"{paths.BROKER_IDS}/{broker}")
+        address = None if text is None else parse_broker(broker, text)
+        if address is not None:
+            view.addresses[address.broker_id] = address
+    for topic in topics:
+        view.threads[topic] = [
+            ThreadId(consumer_id, index)
+            for consumer_id, subscription in subscriptions.items()
+            for index in range(subscription.streams_of(topic))
+        ]
+        view.partitions[topic] = []
+        for broker in (yield from children(paths.topic(topic))):
+            if not broker.isdigit() or int(broker) not in view.addresses:
+                continue
+            # The partition count may grow: watched as well.
+            text = yield from value(f"{paths.topic(topic)}/{broker}", watch=True)
+            count = 0 if text is None else parse_partition_count(text) or 0
+            view.partitions[topic] += [BrokerPartition(int(broker), n) for n in range(count)]
+    return view
+
+
+def read_offset(member: Member, owned: Owned) -> Steps[int | None]:
+    """Line 11: the stored offset of a partition; None if there is none, or none that can be read.
+
+    A member that gets back what it has just let go, with nobody having committed in between, goes on from where its
+    application really is.
+    """
+    text = yield from value(paths.offset(member.group, owned.topic, owned.partition))
+    offset = None if text is None else parse_offset(text)
+    if text is not None and offset is None:
+        member.emit(
+            OffsetUnreadable(
+                group=member.group,
+                consumer=member.consumer_id,
+                topic=owned.topic,
+                partition=owned.partition,
+                text=text[:40].decode("utf-8", "replace"),
+            )
+        )
+    if offset != member.offsets.stored(owned) or not member.edition.stops_first:
+        # Somebody read on since; also for a later attempt, where we left it no longer counts.
+        member.left_at.pop(owned, None)
+    member.offsets.learned(owned, offset, exists=text is not None)
+    return member.left_at.get(owned, offset)
+
+
+def children(path: str) -> Steps[tuple[str, ...]]:
+    """Names under ``path``, watched; a parent that does not exist yet is watched for its creation."""
+    while True:
+        try:
+            names: tuple[str, ...] = yield Children(path, watch=True)
+            return names
+        except NoNode:
+            if (yield Exists(path, watch=True)) is None:
+                return ()
+
+
+def value(path: str, *, watch: bool = False) -> Steps[bytes | None]:
+    """The value of a node, None if it is gone."""
+    try:
+        node = yield Get(path, watch)
+    except NoNode:
+        return None
+    found: bytes = node.value
+    return found

@@ -1,0 +1,306 @@
+"""Pull one broker's partitions in the background: one thread, one connection, one MULTIFETCH at a time.
+
+Each round asks for every partition that is not paused and hands on whole decoded chunks, CRCs checked. The fetch
+position moves only after a chunk was handed on. A dead broker is waited for, never given up. A message larger than the
+fetch grows the fetch, up to a limit.
+
+Paper: §3.1 ("each pull request ... typically hundreds of kilobytes"), §3.2, §3.3 (CRC).
+Differs: one thread per broker, not per partition (docs/paper-vs-code.md).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from consumers.events import FetcherBack, FetcherWaiting, OffsetReset, PartitionStuck
+from kafka2011.client import BrokerConnection
+from kafka2011.errors import (
+    ConnectionFailed,
+    InvalidMessage,
+    InvalidMessageSize,
+    Kafka2011Error,
+    MessageTooLarge,
+    OffsetOutOfRange,
+    RequestTimedOut,
+    UnknownError,
+    WireError,
+    WrongPartition,
+)
+from kafka2011.events import Journal
+from kafka2011.types import BrokerAddress, TopicPartition
+from kafka2011.wire import EARLIEST, LATEST, FetchRequest
+from kafka2011.wire.message import LENGTH
+from kafka2011.wire.message_set import DEFAULT_LIMITS, Limits, MessageAndOffset, decode_set, valid_bytes
+
+RESET_POLICIES = ("smallest", "largest", "raise")
+_SMALLEST_SHARE = 64 * 1024
+_IDLE_S, _LONGEST_IDLE_S = 0.005, 0.1
+_AWAY_S, _LONGEST_AWAY_S = 0.05, 1.0
+
+
+class PoisonMessage(Kafka2011Error):
+    """Bytes in a partition that are no valid message; reading stays at ``offset`` until told to go elsewhere."""
+
+    def __init__(self, source: TopicPartition, offset: int, next_offset: int | None, reason: str) -> None:
+        self.source, self.offset, self.next_offset = source, offset, next_offset
+        further = f"seek to {next_offset} to skip it" if next_offset is not None else "its length is not known"
+        super().__init__(f"{source} cannot be read at offset {offset}: {reason}; {further}")
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedChunk:
+    """One partition's part of one reply: messages from ``offset`` up to ``next_offset``.
+
+    Without messages it tells that the position moved (a missing offset was settled, or one out of range reset).
+    """
+
+    source: TopicPartition
+    messages: list[MessageAndOffset]
+    offset: int
+    next_offset: int
+    size: int
+
+
+class _Reading:
+    """One partition being read."""
+
+    __slots__ = ("offset", "paused", "size", "source")
+
+    def __init__(self, source: TopicPartition, offset: int | None) -> None:
+        self.source, self.offset = source, offset
+        self.size = 0  # more than this reading's share, when one message needs it
+        self.paused = False
+
+
+class Fetcher:
+    """Read some partitions of one broker. Thread: any (its own thread does the work).
+
+    ``deliver`` and ``on_error`` are called in the fetcher's thread and must not block: hold back with ``pause``
+    (allowed from inside ``deliver``). After ``remove`` has returned, nothing more of those partitions is delivered.
+    """
+
+    def __init__(
+        self,
+        address: BrokerAddress,
+        *,
+        deliver: Callable[[FetchedChunk], None],
+        on_error: Callable[[TopicPartition, Kafka2011Error], None],
+        reset_policy: str = "smallest",
+        fetch_size: int = 1 << 20,
+        max_fetch_size: int = 64 << 20,
+        limits: Limits = DEFAULT_LIMITS,
+        journal: Journal | None = None,
+        connect: Callable[[str, int], BrokerConnection] | None = None,
+    ) -> None:
+        if reset_policy not in RESET_POLICIES:
+            raise ValueError(f"reset policy {reset_policy!r}: use one of {', '.join(RESET_POLICIES)}")
+        self.address = address
+        self._deliver, self._on_error, self._policy = deliver, on_error, reset_policy
+        self._fetch_size, self._max_fetch_size, self._limits = fetch_size, max(fetch_size, max_fetch_size), limits
+        self._journal = journal or Journal()
+        self._connection = (connect or _connection)(address.host, address.port)
+        self._readings: dict[TopicPartition, _Reading] = {}
+        self._changed = threading.Condition(threading.RLock())
+        self._stopped = False
+        self._thread = threading.Thread(target=self._run, name=f"fetcher-{address.broker_id}", daemon=True)
+        self._thread.start()
+
+    def assign(self, offsets: Mapping[TopicPartition, int | None]) -> None:
+        """Read exactly these; None = no offset is known, the reset policy decides."""
+        with self._changed:
+            self._readings.clear()
+            self.add(offsets)
+
+    def add(self, offsets: Mapping[TopicPartition, int | None]) -> None:
+        """Read these too, from these offsets (also: go on elsewhere in one that is read already)."""
+        with self._changed:
+            self._readings.update({source: _Reading(source, offset) for source, offset in offsets.items()})
+            self._changed.notify()
+
+    def remove(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read these no longer."""
+        with self._changed:
+            for source in partitions:
+                self._readings.pop(source, None)
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        """Ask for no more of these for now."""
+        self._set_paused(partitions, True)
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        """Go on with these."""
+        self._set_paused(partitions, False)
+
+    def stop(self, wait_s: float = 1.0) -> None:
+        """Deliver nothing more, end the thread."""
+        with self._changed:
+            self._stopped = True
+            self._readings.clear()
+            self._changed.notify()
+        if self._thread is not threading.current_thread():
+            self._thread.join(wait_s)
+
+    def _set_paused(self, partitions: Iterable[TopicPartition], paused: bool) -> None:
+        with self._changed:
+            for source in partitions:
+                if source in self._readings:
+                    self._readings[source].paused = paused
+            self._changed.notify()
+
+    def _run(self) -> None:
+        idle, away = _IDLE_S, _AWAY_S
+        while readings := self._next_round():
+            try:
+                got = self._round(readings)
+            except (ConnectionFailed, RequestTimedOut, WireError, UnknownError) as error:
+                if away == _AWAY_S:
+                    self._journal.emit(FetcherWaiting(broker=str(self.address), reason=str(error)))
+                self._connection.close()
+                self._pause_thread(away)
+                away = min(away * 2, _LONGEST_AWAY_S)
+                continue
+            if away != _AWAY_S:
+                self._journal.emit(FetcherBack(broker=str(self.address)))
+                away = _AWAY_S
+            if got:
+                idle = _IDLE_S
+            else:
+                self._pause_thread(idle)
+                idle = min(idle * 2, _LONGEST_IDLE_S)
+        self._connection.close()
+
+    def _next_round(self) -> list[_Reading]:
+        """What to ask for; waits while there is nothing, returns nothing when stopped."""
+        with self._changed:
+            while not self._stopped:
+                readings = [reading for reading in self._readings.values() if not reading.paused]
+                if readings:
+                    return readings
+                self._changed.wait()
+            return []
+
+    def _pause_thread(self, seconds: float) -> None:
+        with self._changed:
+            if not self._stopped:
+                self._changed.wait(seconds)
+
+    def _round(self, readings: list[_Reading]) -> bool:
+        """One request for all; True if anything moved."""
+        for reading in readings:
+            if reading.offset is None:
+                self._settle(reading)
+        share = max(min(_SMALLEST_SHARE, self._fetch_size), self._fetch_size // len(readings))
+        requests = [
+            FetchRequest(reading.source.topic, reading.source.partition, reading.offset or 0, max(share, reading.size))
+            for reading in readings
+        ]
+        answers = self._connection.multifetch(requests)
+        moved = [
+            self._answered(reading, request, answer)
+            for reading, request, answer in zip(readings, requests, answers, strict=True)
+        ]
+        return any(moved)
+
+    def _settle(self, reading: _Reading) -> None:
+        """No offset is stored: begin at the smallest or largest the broker has (§3.2)."""
+        source = reading.source
+        if self._policy == "raise":
+            reason = "no offset is stored and the reset policy is 'raise'"
+            self._stuck(reading, 0, PoisonMessage(source, 0, None, reason))
+            return
+        time_ms = EARLIEST if self._policy == "smallest" else LATEST
+        found = self._connection.offsets(source.topic, source.partition, time_ms)
+        self._move(reading, found[0] if found else 0, FetchedChunk(source, [], *([found[0] if found else 0] * 2), 0))
+
+    def _answered(self, reading: _Reading, request: FetchRequest, answer: bytes | Kafka2011Error) -> bool:
+        source, offset = reading.source, request.offset
+        if isinstance(answer, OffsetOutOfRange):
+            if self._policy == "raise":
+                self._stuck(reading, offset, answer)
+                return True
+            to = answer.first if self._policy == "smallest" else answer.end
+            self._journal.emit(
+                OffsetReset(
+                    topic=source.topic,
+                    partition=source.partition,
+                    broker=str(self.address),
+                    asked=offset,
+                    moved_to=to,
+                )
+            )
+            return self._move(reading, to, FetchedChunk(source, [], to, to, 0))
+        if isinstance(answer, WrongPartition):
+            return False  # announced but not there yet: asked again after a pause
+        if isinstance(answer, Kafka2011Error):
+            raise answer
+        if not answer:
+            return False
+        try:
+            messages = decode_set(answer, offset, limits=self._limits)
+        except (InvalidMessage, InvalidMessageSize) as error:
+            return self._undecodable(reading, request, answer, error)
+        reading.size = 0
+        # Messages that decompress to nothing leave no trace but their bytes.
+        after = messages[-1].next_offset if messages else offset + valid_bytes(answer)
+        return self._move(reading, after, FetchedChunk(source, messages, offset, after, len(answer)))
+
+    def _undecodable(self, reading: _Reading, request: FetchRequest, data: bytes, error: WireError) -> bool:
+        """Grow the fetch for a message cut off, hand on what is good before a bad one, then say where it is."""
+        offset, good = request.offset, _good_bytes(data, self._limits)
+        if good:
+            messages = decode_set(data[:good], offset, limits=self._limits)
+            return self._move(reading, offset + good, FetchedChunk(reading.source, messages, offset, offset + good, good))
+        size = 4 + LENGTH.unpack_from(data)[0] if len(data) >= 4 else request.max_size + 1
+        if size > len(data) >= request.max_size:
+            if size <= self._max_fetch_size:
+                reading.size = size
+                return True
+            error = MessageTooLarge(
+                f"the message at offset {offset} of {reading.source} has {size} bytes, more than the fetch limit of "
+                f"{self._max_fetch_size}; raise max_fetch_size, or seek to {offset + size} to skip it"
+            )
+            self._stuck(reading, offset, error)
+            return True
+        after = offset + size if 4 < size <= len(data) else None
+        self._stuck(reading, offset, PoisonMessage(reading.source, offset, after, str(error)))
+        return True
+
+    def _move(self, reading: _Reading, offset: int, chunk: FetchedChunk) -> bool:
+        with self._changed:
+            if self._readings.get(reading.source) is not reading:
+                return False  # given up, or sent elsewhere, while the request was under way
+            self._deliver(chunk)
+            reading.offset = offset
+            return True
+
+    def _stuck(self, reading: _Reading, offset: int, error: Kafka2011Error) -> None:
+        with self._changed:
+            if self._readings.get(reading.source) is reading:
+                del self._readings[reading.source]
+                source = reading.source
+                self._journal.emit(
+                    PartitionStuck(topic=source.topic, partition=source.partition, offset=offset, reason=str(error))
+                )
+                self._on_error(source, error)
+
+
+def _connection(host: str, port: int) -> BrokerConnection:
+    # Short attempts: the fetcher itself waits for a dead broker.
+    return BrokerConnection(host, port, connect_timeout_s=1.0)
+
+
+def _good_bytes(data: bytes, limits: Limits) -> int:
+    """Bytes before the first entry that cannot be read."""
+    pos = 0
+    while len(data) - pos >= 4:
+        after = pos + 4 + LENGTH.unpack_from(data, pos)[0]
+        try:
+            if not (pos < after <= len(data)):
+                break
+            decode_set(data[pos:after], limits=limits)
+        except (InvalidMessage, InvalidMessageSize):
+            break
+        pos = after
+    return pos

@@ -1,0 +1,279 @@
+"""A message stream: a blocking iterator that never ends, over the partitions one consumer thread owns.
+
+    for message in stream:            # waits for the next message, for ever
+        handle(message.payload)       # also .topic .partition .offset .next_offset
+
+**When a message counts as consumed.** Asking for the next message says that the one in hand is done. What is committed
+is therefore always the offset of the message in hand, which is also the position after the one before it; a crash
+while handling a message means that it is delivered again (at least once, §3.3).
+
+**Stopping.** A rebalance takes partitions away: queued messages are dropped unread, and the stream is given a moment
+to finish the one in hand, so that nothing is delivered twice when members come and go in peace.
+
+Paper: §3 ("the message stream iterator never terminates"), §3.3.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import repeat
+from typing import ClassVar, cast
+
+from consumers.algorithm1.steps import Owned
+from consumers.fetcher import FetchedChunk
+from kafka2011.errors import Kafka2011Error
+from kafka2011.types import BrokerPartition
+from kafka2011.wire import MessageAndOffset
+
+
+class StreamMessage(MessageAndOffset):
+    """A message with the place it came from: ``payload``, ``offset``, ``next_offset``, ``topic``, ``partition``.
+
+    Topic and partition are attributes of a class made once for each partition, so a message costs no more than the
+    four fields it has on the wire.
+    """
+
+    __slots__ = ()
+    topic: ClassVar[str]
+    partition: ClassVar[BrokerPartition]
+
+    def __repr__(self) -> str:
+        return f"<{self.topic}/{self.partition} @{self.offset} {self.payload[:40]!r}>"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (self.topic, self.partition, tuple(self))
+
+
+def message_class(topic: str, partition: BrokerPartition) -> type[StreamMessage]:
+    """The class of the messages of one partition."""
+    made = type("StreamMessage", (StreamMessage,), {"__slots__": (), "topic": topic, "partition": partition})
+    return cast(type[StreamMessage], made)
+
+
+def _rebuild(topic: str, partition: BrokerPartition, fields: tuple[bytes, int, int, int]) -> StreamMessage:
+    return message_class(topic, partition)(*fields)
+
+
+class Reader:
+    """One owned partition inside a stream: how far the application got. Thread: under its stream's lock."""
+
+    __slots__ = ("after", "heir", "message_class", "owned", "position", "revoked")
+
+    def __init__(self, owned: Owned, position: int | None) -> None:
+        self.owned = owned
+        self.position = position
+        """The offset after the last finished message; None until it is known where to begin."""
+        self.message_class = message_class(owned.topic, owned.partition)
+        self.revoked = False
+        self.heir: Reader | None = None
+        """The same partition, owned anew while a message of this reader was still in the application's hand."""
+        self.after: StreamMessage | None = None
+        """For an heir: the message in hand, after which it goes on."""
+
+
+class Stream(Iterator[StreamMessage]):
+    """See the module. Thread: one application thread iterates; the rest is for the consumer's own threads."""
+
+    def __init__(
+        self, name: str, *, timeout_s: float | None = None, room: int = 4 << 20, on_room: Callable[[], None] = lambda: None
+    ) -> None:
+        self.name = name
+        self.timeout_s = timeout_s
+        self._room, self._on_room = room, on_room
+        self._readers: dict[Owned, Reader] = {}
+        self._queue: deque[tuple[Reader, FetchedChunk | Kafka2011Error]] = deque()
+        self._queued = 0
+        self._full = False
+        self._changed = threading.Condition()
+        self._held = self._closed = False
+        # The hot path. ``_in_hand`` is stored before ``_gate`` is looked at: whoever shuts the gate first and then
+        # reads ``_in_hand`` knows that nothing after it gets out.
+        self._gate = False
+        self._in_hand: StreamMessage | None = None
+        self._done: StreamMessage | None = None
+        self._current: Reader | None = None
+        self._after = 0
+        self._thread, self._leaver = 0, -1
+        self._rest: Iterator[StreamMessage] = iter(())
+        self._loop: Iterator[StreamMessage] = iter(())
+
+    def __iter__(self) -> Iterator[StreamMessage]:
+        """Messages for ever; ends only after ``timeout_s`` without one, or when the consumer is closed."""
+        while True:
+            for message in self._rest:
+                self._in_hand = message
+                if self._gate and not self._may_pass():
+                    break
+                yield message
+            if not self._next_chunk():
+                return
+
+    def __next__(self) -> StreamMessage:
+        """The next message; StopIteration after ``timeout_s`` without one. The stream can be asked again."""
+        message = next(self._loop, None)
+        if message is None:
+            self._loop = iter(self)
+            message = next(self._loop, None)
+            if message is None:
+                raise StopIteration
+        return message
+
+    def finish(self) -> None:
+        """Count the message in hand as done without asking for the next one."""
+        self._done = self._in_hand
+
+    # -- the application's side -----------------------------------------------------------------------------------
+
+    def _may_pass(self) -> bool:
+        """The gate is shut: wait while held; False if the partition of the message in hand was taken away."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._held or self._revoked())
+            if not self._revoked():
+                self._gate = self._held
+                return True
+            reader, message = self._current, self._in_hand
+            assert reader is not None and message is not None
+            if reader.heir is not None and reader.heir.after is message and not self._closed:
+                # The heir was told that this message is out already: so it must go out.
+                self._current, self._after, self._rest = reader.heir, message.next_offset, iter(())
+                return True
+            self._put_down(message.offset)
+            return False
+
+    def _revoked(self) -> bool:
+        return self._closed or (self._current is not None and self._current.revoked)
+
+    def _next_chunk(self) -> bool:
+        """The message in hand, the last of its chunk, is done: take the next chunk. False = nothing came in time."""
+        with self._changed:
+            self._thread = threading.get_ident()
+            if self._current is not None:
+                self._put_down(self._after)
+            while True:
+                ready = self._changed.wait_for(lambda: (self._queue and not self._held) or self._closed, self.timeout_s)
+                if not ready or self._closed:
+                    return False
+                reader, item = self._queue.popleft()
+                if isinstance(item, Kafka2011Error):
+                    raise item
+                self._queued -= item.size
+                if item.messages:
+                    break
+                reader.position = item.next_offset  # settled or reset: nothing to deliver, but go on from there
+            self._current, self._after = reader, item.next_offset
+            self._rest = cast(Iterator[StreamMessage], iter(item.messages))
+            emptied = self._full and self._queued <= self._room // 2
+            if emptied:
+                self._full = False
+        if emptied:
+            self._on_room()
+        return True
+
+    def _put_down(self, position: int) -> None:
+        """Nothing is in hand any more; everything before ``position`` is finished."""
+        reader = self._current
+        assert reader is not None
+        reader.position = position
+        if reader.heir is not None:
+            reader.heir.position = position
+        self._current = self._in_hand = self._done = None
+        self._rest = iter(())
+        self._changed.notify_all()
+
+    # -- the consumer's side --------------------------------------------------------------------------------------
+
+    def add(self, owned: Owned, offset: int | None) -> int | None:
+        """Deliver a partition from ``offset`` on; return from where to fetch it.
+
+        If its message at ``offset`` is in the application's hand right now (the partition was taken away and came
+        back meanwhile), it is not delivered a second time.
+        """
+        with self._changed:
+            reader = self._readers[owned] = Reader(owned, offset)
+            before, message = self._current, self._in_hand
+            if before is None or message is None or not before.revoked or before.owned != owned:
+                return offset
+            if message.offset != offset or message.next_offset == offset:
+                return offset
+            before.heir, reader.after = reader, message
+            return message.next_offset
+
+    def put(self, owned: Owned, item: FetchedChunk | Kafka2011Error) -> bool:
+        """Queue a chunk or an error; True = that is enough for now, wait for ``on_room``."""
+        reader = self._readers.get(owned)
+        if reader is None:
+            return False
+        size = 0
+        if isinstance(item, FetchedChunk):
+            item.messages[:] = map(tuple.__new__, repeat(reader.message_class), item.messages)  # type: ignore[arg-type]
+            size = item.size
+        with self._changed:
+            if reader.revoked or self._closed:
+                return False
+            self._queue.append((reader, item))
+            self._queued += size
+            self._changed.notify_all()
+            self._full = self._full or self._queued >= self._room
+            return self._full
+
+    def stop(self, partitions: Collection[Owned], wait_s: float) -> dict[Owned, int]:
+        """Deliver no more of these; return how far the application got in each.
+
+        Waits up to ``wait_s`` for the message in hand; one that takes longer is delivered again by whoever reads next.
+        """
+        with self._changed:
+            stopped = [self._readers.pop(owned) for owned in partitions if owned in self._readers]
+            for reader in stopped:
+                reader.revoked = True
+            self._queue = deque((reader, item) for reader, item in self._queue if not reader.revoked)
+            self._queued = sum(item.size for _, item in self._queue if isinstance(item, FetchedChunk))
+            self._full = self._full and self._queued >= self._room
+            self._gate = True
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._current not in stopped or self._thread == self._leaver, wait_s)
+            return self._positions(stopped)
+
+    def positions(self) -> dict[Owned, int]:
+        """How far the application got in each partition."""
+        with self._changed:
+            return self._positions(self._readers.values())
+
+    def partitions(self) -> list[Owned]:
+        """What this stream reads now."""
+        with self._changed:
+            return list(self._readers)
+
+    def hold(self) -> None:
+        """Deliver nothing until ``release``."""
+        with self._changed:
+            self._held = self._gate = True
+
+    def release(self) -> None:
+        """Go on delivering."""
+        with self._changed:
+            self._held = False
+            self._changed.notify_all()
+
+    def leave(self) -> None:
+        """The calling thread wants to leave: do not wait for it to finish the message in its hand."""
+        with self._changed:
+            self._leaver = threading.get_ident()
+
+    def close(self) -> None:
+        """End the iteration."""
+        with self._changed:
+            self._closed = self._gate = True
+            self._queue.clear()
+            self._changed.notify_all()
+
+    def _positions(self, readers: Iterable[Reader]) -> dict[Owned, int]:
+        found = {}
+        for reader in readers:
+            message, current = self._in_hand, self._current
+            if message is not None and current is not None and reader in (current, current.heir):
+                found[reader.owned] = message.next_offset if message is self._done else message.offset
+            elif reader.position is not None:
+                found[reader.owned] = reader.position
+        return found
