@@ -94,6 +94,9 @@ class Desk:
 
     # Durability
 
+    def is_available(self, group: str) -> bool:
+        return self._log.is_available(group)
+
     def append(self, group: str, records: Sequence[Record], then: Continuation, failed: Continuation) -> None:
         """Log ``records``; call ``then`` when they are durable, ``failed`` when they never will be."""
         try:

@@ -7,7 +7,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from consumers.group_protocol.coordinator.requests import NO_GENERATION, Token
+from consumers.group_protocol.coordinator.requests import (
+    NO_GENERATION,
+    ConsumerGroupDescribe,
+    ConsumerGroupHeartbeat,
+    DeleteGroups,
+    DescribeGroups,
+    Heartbeat,
+    JoinGroup,
+    LeaveGroup,
+    ListGroups,
+    OffsetCommit,
+    OffsetDelete,
+    OffsetFetch,
+    Request,
+    SyncGroup,
+    Token,
+)
 from consumers.group_protocol.error_codes import ErrorCode
 from kafka2011.types import TopicPartition
 
@@ -218,3 +234,34 @@ class Reply:
 
     token: Token
     response: Response
+
+
+def refusal(request: Request, error: ErrorCode) -> Response:
+    """The answer that says only that it was refused, whatever was asked."""
+    match request:
+        case JoinGroup():
+            return JoinGroupResult(error, member=request.member)
+        case SyncGroup():
+            return SyncGroupResult(error)
+        case Heartbeat():
+            return HeartbeatResult(error)
+        case LeaveGroup():
+            return LeaveGroupResult(error)
+        case OffsetCommit():
+            return OffsetCommitResult(
+                tuple(PartitionResult(each.topic, each.partition, error) for each in request.offsets)
+            )
+        case OffsetFetch():
+            return OffsetFetchResult(error)
+        case OffsetDelete():
+            return OffsetDeleteResult(error)
+        case ConsumerGroupHeartbeat():
+            return ConsumerGroupHeartbeatResult(error, None, request.member, request.epoch)
+        case DescribeGroups():
+            return DescribeGroupsResult(tuple(DescribedGroup(error, name) for name in request.groups))
+        case ListGroups():
+            return ListGroupsResult(error)
+        case DeleteGroups():
+            return DeleteGroupsResult(tuple(DeletedGroup(name, error) for name in request.groups))
+        case ConsumerGroupDescribe():
+            return ConsumerGroupDescribeResult(tuple(DescribedConsumerGroup(error, name) for name in request.groups))

@@ -34,7 +34,7 @@ from consumers.group_protocol.coordinator.requests import (
     SyncGroup,
     Token,
 )
-from consumers.group_protocol.coordinator.results import Reply
+from consumers.group_protocol.coordinator.results import Reply, refusal
 from consumers.group_protocol.coordinator.settings import GroupSettings, LogPosition, OffsetLog, Record, Topics
 from consumers.group_protocol.coordinator.timers import Timer
 from consumers.group_protocol.error_codes import ErrorCode
@@ -75,6 +75,10 @@ class GroupCoordinator:
         """Take a request; its own answer may come now, or from a later call."""
         self._desk.now = now
         self._desk.open(token)
+        group = getattr(request, "group", None)
+        if group is not None and not self._desk.is_available(group):
+            self._desk.answer(token, refusal(request, ErrorCode.COORDINATOR_NOT_AVAILABLE))
+            return self._desk.take_answers()
         match request:
             case JoinGroup():
                 self._joining.join(token, request)

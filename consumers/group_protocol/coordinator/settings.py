@@ -55,6 +55,9 @@ class OffsetLog(Protocol):
         Raises Kafka2011Error when the log cannot take it; nothing is kept then.
         """
 
+    def is_available(self, group: str) -> bool:
+        """Whether the group's records could be read at all: without them, "never committed" would be a lie."""
+
 
 class Topics(Protocol):
     """The topics a group may commit to and be assigned."""
