@@ -17,7 +17,10 @@ from typing import TypeVar
 from kafka2011.errors import ConfigError
 from kafka2011.settings import BROKER_SETTINGS, WITHOUT_EFFECT, Setting, TopicMap, Value
 
-__all__ = ["BROKER_SETTINGS", "Config", "Setting", "TopicMap", "Value", "load_config", "read_properties", "sample"]
+__all__ = [
+    "BROKER_SETTINGS", "Config", "Setting", "TopicMap", "Value",
+    "load_config", "manual", "read_properties", "sample", "written",
+]  # fmt: skip
 
 PREFIX = "KAFKA2011_"
 _NOT_SETTINGS = {"KAFKA2011_BROKER", "KAFKA2011_ADMIN", "KAFKA2011_ZOOKEEPER", "KAFKA2011_FAILPOINTS"}
@@ -253,3 +256,18 @@ def sample(settings: Iterable[Setting] = BROKER_SETTINGS) -> str:
         lines += ["", *(f"# {line}" for line in textwrap.wrap(f"{setting.help}{inherit}{unit}", 108))]
         lines.append(f"#{setting.name}={written(setting.default)}")
     return "\n".join(lines) + "\n"
+
+
+def manual(settings: Iterable[Setting] = BROKER_SETTINGS) -> str:
+    """The tables of ``docs/configuration.md``."""
+    lines: list[str] = []
+    section = None
+    for setting in settings:
+        if setting.section != section:
+            section = setting.section
+            lines += ["", f"## {section}", "", "| name | default | unit | meaning |", "|---|---|---|---|"]
+        default = f"`{written(setting.default)}`" if written(setting.default) else "unset"
+        if setting.inherit:
+            default = f"that of `{setting.inherit}`"
+        lines.append(f"| `{setting.name}` | {default} | {setting.unit} | {setting.help} |")
+    return "\n".join(lines).strip() + "\n"

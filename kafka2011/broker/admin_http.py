@@ -12,12 +12,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from twisted.internet.interfaces import IReactorFromThreads
 from twisted.web.http import Request
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET, Site
 
 from kafka2011.broker.metrics import CONTENT_TYPE, exposition
+from kafka2011.broker.reactor import Reactor
 from kafka2011.events import Journal
 
 if TYPE_CHECKING:
@@ -28,21 +28,24 @@ _MOST_UNSENT = 1 << 20
 """A reader of /events that falls this far behind is closed; it comes back and replays."""
 
 
-def admin_site(broker: Broker, reactor: IReactorFromThreads) -> Site:
+def admin_site(broker: Broker, reactor: Reactor) -> Site:
     """The site of a broker."""
-    site = Site(_Admin(broker, reactor))
+    site = _QuietSite(_Admin(broker, reactor))  # type: ignore[no-untyped-call]  # twisted.web has no annotations
     site.noisy = False
     site.displayTracebacks = False
-    # twisted.web writes an access log through Twisted's own logging, which nobody reads here.
-    site.log = lambda request: None
     return site
+
+
+class _QuietSite(Site):
+    def log(self, request: object) -> None:
+        """Write no access log: it would go through Twisted's own logging, which nobody reads here."""
 
 
 class _Admin(Resource):
     isLeaf = True
 
-    def __init__(self, broker: Broker, reactor: IReactorFromThreads) -> None:
-        super().__init__()
+    def __init__(self, broker: Broker, reactor: Reactor) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # twisted.web has no annotations
         self._broker = broker
         self._events = EventStream(broker.journal, reactor)
 
@@ -69,7 +72,7 @@ class _Admin(Resource):
 class EventStream:
     """Send a journal as server-sent events to any number of readers. Thread: reactor."""
 
-    def __init__(self, journal: Journal, reactor: IReactorFromThreads) -> None:
+    def __init__(self, journal: Journal, reactor: Reactor) -> None:
         self._journal, self._reactor = journal, reactor
 
     def follow(self, request: Request) -> int:

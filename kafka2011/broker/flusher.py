@@ -12,13 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import perf_counter
 
-from twisted.internet.defer import Deferred, DeferredList, succeed
-from twisted.internet.interfaces import IReactorFromThreads
-from twisted.internet.threads import deferToThreadPool
+from twisted.internet.defer import Deferred, gatherResults, succeed
 from twisted.python.failure import Failure
 from twisted.python.threadpool import ThreadPool
 
 from kafka2011.broker.counters import Counters
+from kafka2011.broker.reactor import Reactor, in_thread
 from kafka2011.clock import Clock
 from kafka2011.errors import LogFailed
 from kafka2011.log.log import Log
@@ -27,7 +26,7 @@ from kafka2011.log.log import Log
 class Flusher:
     """Decide when each log is flushed, and tell who waits for it. Thread: reactor."""
 
-    def __init__(self, reactor: IReactorFromThreads, pool: ThreadPool, counters: Counters, clock: Clock) -> None:
+    def __init__(self, reactor: Reactor, pool: ThreadPool, counters: Counters, clock: Clock) -> None:
         self._reactor, self._pool, self._counters = reactor, pool, counters
         self._clock = clock
         self._dirty: dict[Log, None] = {}
@@ -56,8 +55,7 @@ class Flusher:
             return
         self._dirty.pop(log, None)
         begun = perf_counter()
-        running = deferToThreadPool(self._reactor, self._pool, log.flush)
-        self._in_flight[log] = running.addCallbacks(
+        self._in_flight[log] = in_thread(self._reactor, self._pool, log.flush).addCallbacks(
             self._flushed, self._failed, callbackArgs=(log, begun), errbackArgs=(log,)
         )
 
@@ -73,9 +71,9 @@ class Flusher:
         """Call ``callback(log)`` on the reactor after every flush."""
         self._callbacks.append(callback)
 
-    def settle(self) -> DeferredList:
+    def settle(self) -> Deferred[list[None]]:
         """Fire when no sync is in flight any more."""
-        return DeferredList(list(self._in_flight.values()))
+        return gatherResults(list(self._in_flight.values()))
 
     def _flushed(self, _offset: int, log: Log, begun: float) -> None:
         self._counters.flush_seconds.observe(perf_counter() - begun)

@@ -71,15 +71,18 @@ class Intake:
             request, _ = read_produce(frame, 2)
         except struct.error:
             raise InvalidRequest(f"a produce of {len(frame)} bytes that ends before its fields do") from None
-        log = self._broker.log_for_produce(request.topic, request.partition)
-        if request.partition >= 0:
-            self._prefix, self._log = frame[: 8 + len(request.topic.encode())], log
-        self._check(log, request.data)
+        log = self._log_of(request.topic, request.partition)
+        if log is not None:
+            if request.partition >= 0:
+                self._prefix, self._log = frame[: 8 + len(request.topic.encode())], log
+            self._check(log, request.data)
 
     def add(self, topic: str, partition: int, data: bytes) -> None:
         """Take one set of a MULTIPRODUCE."""
         self._end_run()
-        self._check(self._broker.log_for_produce(topic, partition), data)
+        log = self._log_of(topic, partition)
+        if log is not None:
+            self._check(log, data)
 
     def finish(self) -> None:
         """Append everything taken so far; called at the end of each read and before any request that answers."""
@@ -88,6 +91,14 @@ class Intake:
         finally:
             while self._pending:
                 self._append(*self._pending.popitem())
+
+    def _log_of(self, topic: str, partition: int) -> Log | None:
+        """The log of a set; None, counted, if it cannot be had now (offline, or too many topics)."""
+        try:
+            return self._broker.log_for_produce(topic, partition)
+        except LogError as error:
+            self._broker.dropped(topic, partition, type(error).__name__, str(error))
+            return None
 
     def _end_run(self) -> None:
         run, log = self._run, self._log

@@ -13,10 +13,10 @@ from __future__ import annotations
 import socket
 import traceback
 from collections import deque
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from twisted.internet.defer import Deferred
-from twisted.internet.interfaces import IAddress, IPushProducer, ITCPTransport
+from twisted.internet.interfaces import IAddress
 from twisted.internet.protocol import Factory, Protocol
 from twisted.python.failure import Failure
 
@@ -67,16 +67,12 @@ class BrokerProtocol(Protocol):
 
     def connectionMade(self) -> None:
         """Set the socket up and ask the limits for a place."""
-        transport = self.transport
-        assert transport is not None
-        tls = self.broker.tls is not None
-        if not tls:
-            transport.bufferSize = READ_BYTES  # type: ignore[attr-defined]  # of every TCP transport
-            self._tune(transport.getHandle())  # type: ignore[attr-defined]
-        kind = CopyingOutbox if tls else Outbox
-        self._outbox = kind(
-            cast(Transport, transport), drained=self._drained, broken=self._broken, sent=self._count_sent
-        )
+        self._client = cast(Transport, self.transport)
+        if self.broker.tls is None:
+            cast(Any, self.transport).bufferSize = READ_BYTES
+            self._tune(self._client.getHandle())
+        kind = Outbox if self.broker.tls is None else CopyingOutbox
+        self._outbox = kind(self._client, drained=self._drained, broken=self._broken, sent=self._count_sent)
         self.broker.counters.connections_opened += 1
         self.broker.limits.admit(self)
 
@@ -119,12 +115,12 @@ class BrokerProtocol(Protocol):
         if self._gone:
             return
         self.broker.counters.closed[kind] += 1
-        self.broker.seldom.emit(kind, ConnectionClosed(peer=self.address, kind=kind, reason=reason))
+        if self.broker.running:
+            self.broker.seldom.emit(kind, ConnectionClosed(peer=self.address, kind=kind, reason=reason))
         # After a bad request earlier answers may still be on their way to the client; otherwise nothing is waited for.
         orderly = kind == "bad_request" and self.broker.tls is None
         self.connectionLost()
-        transport = cast(ITCPTransport, self.transport)
-        (transport.loseConnection if orderly else transport.abortConnection)()
+        (self._client.loseConnection if orderly else self._client.abortConnection)()
 
     def hold(self, held: bool) -> None:
         """Stop or go on reading, for the sake of all connections' memory."""
@@ -235,8 +231,7 @@ class BrokerProtocol(Protocol):
             self._reading = reading
             # What we do not read cannot be late.
             self.frame_begun = self.broker.now() if reading and self._splitter.pending else None
-            transport = cast(IPushProducer, self.transport)
-            (transport.resumeProducing if reading else transport.pauseProducing)()
+            (self._client.resumeProducing if reading else self._client.pauseProducing)()
 
 
 class BrokerFactory(Factory):
@@ -247,6 +242,6 @@ class BrokerFactory(Factory):
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
 
-    def buildProtocol(self, addr: IAddress) -> BrokerProtocol:
+    def buildProtocol(self, addr: IAddress | None) -> BrokerProtocol:
         """One connection, named by its address."""
         return BrokerProtocol(self._broker, getattr(addr, "host", "unknown"))

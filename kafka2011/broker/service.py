@@ -12,14 +12,14 @@ import os
 import random
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from twisted.internet.defer import Deferred, TimeoutError, maybeDeferred
 from twisted.internet.error import CannotListenError
-from twisted.internet.interfaces import IListeningPort
 from twisted.internet.task import LoopingCall
-from twisted.internet.threads import deferToThreadPool
+from twisted.python.failure import Failure
 from twisted.python.threadpool import ThreadPool
 
 from kafka2011.broker import plugins
@@ -36,8 +36,9 @@ from kafka2011.broker.events import (
 from kafka2011.broker.flusher import Flusher
 from kafka2011.broker.limits import Limits
 from kafka2011.broker.protocol import BrokerFactory
+from kafka2011.broker.reactor import DelayedCall, ListeningPort, Reactor, every, in_thread, within
 from kafka2011.broker.seldom import Seldom
-from kafka2011.broker.setup import Reactor, limit_settings, log_settings, tls_options
+from kafka2011.broker.setup import limit_settings, log_settings, tls_options
 from kafka2011.broker.watchdog import Watchdog
 from kafka2011.clock import SYSTEM_CLOCK, Clock
 from kafka2011.config import Config
@@ -55,10 +56,7 @@ BACKLOG = 512
 class _DiskThreads(ThreadPool):
     """Threads that never keep the process alive: a disk that hangs must not hang a stop."""
 
-    @staticmethod
-    def threadFactory(*args: Any, **kwargs: Any) -> threading.Thread:
-        """A daemon thread."""
-        return threading.Thread(*args, **kwargs, daemon=True)
+    threadFactory = partial(threading.Thread, daemon=True)  # type: ignore[assignment]  # called like the class
 
 
 class Broker:
@@ -86,7 +84,8 @@ class Broker:
         self._flusher = Flusher(reactor, self._pool, self.counters, clock)
         self._watchdog = Watchdog(clock, self._late)
         self._loops: list[LoopingCall] = []
-        self._ports: list[IListeningPort] = []
+        self._first_retention: DelayedCall | None = None
+        self._ports: list[ListeningPort] = []
         self._port = config.integer("port")
         self._plugins = {name: plugin(self) for name, plugin in plugins.wanted(config, self.journal).items()}
 
@@ -109,12 +108,13 @@ class Broker:
             raise
         self._pool.start()
         self._watchdog.start()
-        self._every(self.config.integer("log.default.flush.scheduler.interval.ms") / 1000, self._flusher.tick)
-        self._every(0.25, self._watchdog.tick)
-        self._every(1.0, self.limits.sweep)
-        self.reactor.callLater(
-            FIRST_RETENTION_S, self._every, self.config.integer("log.cleanup.interval.mins") * 60.0, self._retain, True
+        flush_s = self.config.integer("log.default.flush.scheduler.interval.ms") / 1000
+        self._loops += (
+            every(self.reactor, flush_s, self._flusher.tick),
+            every(self.reactor, 0.25, self._watchdog.tick),
+            every(self.reactor, 1.0, self.limits.sweep),
         )
+        self._first_retention = self.reactor.callLater(FIRST_RETENTION_S, self._begin_retention)
         self.running = True
         address, log_dir = self.address, str(self.config["log.dir"])
         self.journal.emit(
@@ -141,8 +141,10 @@ class Broker:
             connection.drop("shutdown", "the broker stops")
         for loop in self._loops:
             loop.stop()
+        if self._first_retention is not None and self._first_retention.active():
+            self._first_retention.cancel()
         self._watchdog.stop()
-        closing = self._flusher.settle().addCallback(lambda _: self._in_thread(self.store.close))
+        closing = self._flusher.settle().addCallback(lambda _: in_thread(self.reactor, self._pool, self.store.close))
         clean = await self._within(deadline, [closing])
         self.journal.emit(BrokerStopped(broker_id=self.address.broker_id, clean=clean))
         if clean:
@@ -153,7 +155,7 @@ class Broker:
         done = True
         for wait in waits:
             try:
-                await wait.addTimeout(max(0.01, deadline - self.now()), self.reactor)
+                await within(self.reactor, max(0.01, deadline - self.now()), wait)
             except TimeoutError:
                 done = False
             except Exception as error:  # whatever fails while stopping, the rest is still stopped
@@ -261,24 +263,20 @@ class Broker:
                 "is another broker running? choose another port, or 0 for any free one"
             ) from error
 
-    def _every(self, seconds: float, work: Callable[[], object], now: bool = False) -> None:
-        loop = LoopingCall(work)
-        loop.clock = self.reactor
-        self._loops.append(loop)
-        loop.start(seconds, now=now)
-
-    def _in_thread(self, work: Callable[[], Any]) -> Deferred[Any]:
-        return deferToThreadPool(self.reactor, self._pool, work)
+    def _begin_retention(self) -> None:
+        minutes = self.config.integer("log.cleanup.interval.mins")
+        self._loops.append(every(self.reactor, minutes * 60.0, self._retain, now=True))
 
     def _retain(self) -> Deferred[None]:
         """One pass of retention, in a thread (§3.1: deleted after a time, typically seven days)."""
 
-        def done(deleted: list[object]) -> None:
-            self.counters.deleted_segments += len(deleted)
+        def done(deleted: list[tuple[Log, int]]) -> None:
+            self.counters.deleted_segments += sum(n for _, n in deleted)
 
-        return self._in_thread(self.store.apply_retention).addCallbacks(
-            done, lambda failure: self.journal.emit(RetentionFailed(error=failure.getErrorMessage()))
-        )
+        def failed(failure: Failure) -> None:
+            self.journal.emit(RetentionFailed(error=failure.getErrorMessage()))
+
+        return in_thread(self.reactor, self._pool, self.store.apply_retention).addCallbacks(done, failed)
 
     def _topic_created(self, topic: str, n_partitions: int) -> None:
         for plugin in self._plugins.values():

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
-
-from twisted.internet.interfaces import IReactorCore, IReactorFromThreads, IReactorSSL, IReactorTCP, IReactorTime
+from typing import TYPE_CHECKING
 
 from kafka2011.broker.limits import LimitSettings
 from kafka2011.config import Config
@@ -14,10 +12,6 @@ from kafka2011.log.settings import HOUR_MS, LogSettings
 
 if TYPE_CHECKING:
     from twisted.internet.ssl import CertificateOptions
-
-
-class Reactor(IReactorTime, IReactorTCP, IReactorSSL, IReactorFromThreads, IReactorCore, Protocol):
-    """What the broker asks of Twisted's reactor."""
 
 
 def limit_settings(config: Config) -> LimitSettings:
@@ -66,13 +60,14 @@ def tls_options(config: Config) -> CertificateOptions | None:
     if not isinstance(certificate, Path) or not isinstance(key, Path):
         raise ConfigError("TLS needs both tls.certificate and tls.key")
     try:
+        from OpenSSL import SSL
         from twisted.internet import ssl
     except ImportError as error:
         raise ConfigError("TLS needs pyOpenSSL; install it with: pip install 'kafka2011[tls]'") from error
     try:
         own = ssl.PrivateCertificate.loadPEM(key.read_bytes() + b"\n" + certificate.read_bytes())
-        if not isinstance(client_ca, Path):
-            return own.options()
-        return own.options(ssl.Certificate.loadPEM(client_ca.read_bytes()))
-    except (OSError, ssl.SSL.Error) as error:
+        trusted = [ssl.Certificate.loadPEM(client_ca.read_bytes())] if isinstance(client_ca, Path) else []
+        options: CertificateOptions = own.options(*trusted)
+        return options
+    except (OSError, SSL.Error) as error:
         raise ConfigError(f"cannot use the TLS files {certificate}, {key}, {client_ca}: {error}") from error

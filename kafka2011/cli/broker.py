@@ -18,8 +18,8 @@ from twisted.python.failure import Failure
 from twisted.python.log import PythonLoggingObserver
 
 from kafka2011.broker.plugins import broker_config
+from kafka2011.broker.reactor import Reactor
 from kafka2011.broker.service import Broker
-from kafka2011.broker.setup import Reactor
 from kafka2011.cli.output import CONTEXT, note
 from kafka2011.errors import ConfigError, Kafka2011Error
 from kafka2011.events import Entry, Journal, log_lines
@@ -80,7 +80,7 @@ def start(
     from twisted.internet import reactor
 
     # Twisted's timers run on the wall clock unless told otherwise; a clock step would stop or fire them all.
-    reactor.seconds = time.monotonic  # type: ignore[attr-defined]
+    cast(Any, reactor).seconds = time.monotonic
     config = broker_config(file, given_settings(pairs, {"log.dir": log_dir, "port": port, "brokerid": brokerid}))
     for notice in config.notices:
         note(notice)

@@ -1,0 +1,71 @@
+"""Twisted's reactor as the broker sees it: an argument with a type, never a global.
+
+Twisted describes its reactor with zope interfaces, which a type checker cannot read; this says the same in Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar, cast
+
+from twisted.internet.defer import Deferred
+from twisted.internet.task import LoopingCall
+from twisted.internet.threads import deferToThreadPool
+from twisted.python.threadpool import ThreadPool
+
+T = TypeVar("T")
+
+
+class Host(Protocol):
+    """An address a port listens on."""
+
+    host: str
+    port: int
+
+
+class ListeningPort(Protocol):
+    """A socket that accepts connections."""
+
+    def getHost(self) -> Host: ...
+    def stopListening(self) -> Deferred[None] | None: ...
+
+
+class DelayedCall(Protocol):
+    """A timer."""
+
+    def cancel(self) -> None: ...
+    def active(self) -> bool: ...
+
+
+class Reactor(Protocol):
+    """What the broker and its plug-ins ask of the reactor."""
+
+    def seconds(self) -> float: ...
+    def callLater(self, delay: float, call: Callable[..., object], *args: object) -> DelayedCall: ...
+    def callFromThread(self, call: Callable[..., object], *args: object) -> None: ...
+    def callWhenRunning(self, call: Callable[..., object], *args: object) -> object: ...
+    def listenTCP(self, port: int, factory: object, backlog: int = 50, interface: str = "") -> ListeningPort: ...
+    def listenSSL(
+        self, port: int, factory: object, context: object, backlog: int = 50, interface: str = ""
+    ) -> ListeningPort: ...
+    def addSystemEventTrigger(self, phase: str, event: str, call: Callable[..., object]) -> object: ...
+    def run(self) -> None: ...
+    def stop(self) -> None: ...
+
+
+def in_thread(reactor: Reactor, pool: ThreadPool, work: Callable[[], T]) -> Deferred[T]:
+    """Run ``work`` in a thread of ``pool``; fires on the reactor with what it returned."""
+    return deferToThreadPool(cast(Any, reactor), pool, work)
+
+
+def within(reactor: Reactor, seconds: float, wait: Deferred[T]) -> Deferred[T]:
+    """Let ``wait`` fail with TimeoutError after ``seconds``."""
+    return wait.addTimeout(seconds, cast(Any, reactor))
+
+
+def every(reactor: Reactor, seconds: float, work: Callable[[], object], *, now: bool = False) -> LoopingCall:
+    """Call ``work`` again and again on the reactor's clock; stop it with ``.stop()``."""
+    loop = LoopingCall(work)
+    loop.clock = cast(Any, reactor)
+    loop.start(seconds, now=now)
+    return loop
