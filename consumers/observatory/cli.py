@@ -72,6 +72,7 @@ def _serve(
     from twisted.internet import reactor as installed
     from twisted.web.server import Site
 
+    from consumers.observatory import paper_links
     from consumers.observatory.collector import Collector
     from consumers.observatory.faults import Faults
     from consumers.observatory.server import Observatory
@@ -79,6 +80,7 @@ def _serve(
 
     reactor: Any = installed  # its type is an interface that mypy cannot follow
     reactor.seconds = time.monotonic  # Twisted's own choice is the wall clock, which may jump
+    paper_links.resolve()  # now, not while the first visitor waits
     session = None if replay else ZooKeeperSession(zookeeper)
     page = Observatory(
         reactor,

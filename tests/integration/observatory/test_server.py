@@ -1,0 +1,104 @@
+"""The page's server, asked over a real socket."""
+
+from __future__ import annotations
+
+import http.client
+import json
+
+import pytest
+
+
+def ask(
+    address: str, path: str, *, method: str = "GET", headers: dict[str, str] | None = None, body: str | None = None
+) -> tuple[int, dict[str, str], bytes]:
+    """One request; the path goes out as it is written here."""
+    connection = http.client.HTTPConnection(address, timeout=30)
+    try:
+        connection.request(method, path, body=body, headers=headers or {})
+        answer = connection.getresponse()
+        return answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read()
+    finally:
+        connection.close()
+
+
+def test_the_page_and_all_its_parts_are_served(replayed: str) -> None:
+    """The page needs nothing that does not come from this server."""
+    status, headers, page = ask(replayed, "/")
+    assert status == 200
+    assert "default-src 'self'" in headers["content-security-policy"]
+    for part in ("style.css", "app.js", "dom.js", "icon.svg", "panes/segments.js", "panes/faults.js"):
+        assert ask(replayed, f"/static/{part}")[0] == 200
+    assert b"http://" not in page.replace(b"http://www.w3.org", b"")
+
+
+def test_a_moment_of_the_run_can_be_asked_for(replayed: str) -> None:
+    """A recorded run is shown as it was at any moment, without a cluster."""
+    status, _, body = ask(replayed, "/api/view?at=2500&pane=ownership")
+    view = json.loads(body)
+
+    assert status == 200
+    assert (view["t"], view["first"], view["last"], view["replay"]) == (2000, 1000, 3000, True)
+    assert view["lanes"][0]["name"] == "g"
+
+
+def test_the_stream_begins_with_the_newest_view(replayed: str) -> None:
+    """A page that connects is shown the present at once."""
+    connection = http.client.HTTPConnection(replayed, timeout=30)
+    connection.request("GET", "/api/stream?pane=segments")
+    answer = connection.getresponse()
+    lines = []
+    while not any(line.startswith(b"data: ") for line in lines):
+        lines.append(answer.readline())
+    connection.close()
+
+    assert json.loads(lines[-1].removeprefix(b"data: "))["t"] == 3000
+
+
+def test_a_saved_run_is_a_recording(replayed: str) -> None:
+    """What "save this run" downloads begins with the recording's header and holds every frame."""
+    _, _, body = ask(replayed, "/api/recording")
+
+    assert len(body.splitlines()) == 4
+    assert json.loads(body.splitlines()[0])["kafka2011"] == "recording"
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", ""])
+def test_another_host_name_is_refused(replayed: str, host: str) -> None:
+    """A page opened under a foreign name (DNS rebinding) gets nothing (reliability: W1)."""
+    assert ask(replayed, "/api/view", headers={"Host": host})[0] == 421
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/static/../server.py", "/static/..%2fserver.py", "/static/%2e%2e/server.py", "/static/x%00.js", "/source/os"],
+)
+def test_no_path_leads_out_of_the_page(replayed: str, path: str) -> None:
+    """Nothing but the page's own files is served (reliability: W4)."""
+    assert ask(replayed, path)[0] == 404
+
+
+def test_nothing_changes_by_get_and_faults_are_off(replayed: str) -> None:
+    """Without --allow-faults nothing can be broken through the page, and never by GET (reliability: W2)."""
+    wish = json.dumps({"name": "kill-consumer", "target": "consumer-0"})
+    headers = {"Content-Type": "application/json", "Origin": f"http://{replayed}"}
+
+    assert ask(replayed, "/api/fault", method="POST", body=wish, headers=headers)[0] == 403
+    assert ask(replayed, "/api/fault")[0] == 404
+    assert ask(replayed, "/api/view", method="DELETE")[0] == 405
+
+
+def test_a_recording_holds_no_message_bytes(replayed: str) -> None:
+    """Browsing a recording is refused with a sentence, not an error page."""
+    status, _, body = ask(replayed, "/api/messages?topic=clicks&partition=0-0&from=begin")
+
+    assert status == 404
+    assert "recording" in json.loads(body)["error"]
+
+
+def test_code_links_open_the_source(replayed: str) -> None:
+    """A code link shows the module, escaped, with numbered lines."""
+    status, headers, body = ask(replayed, "/source/zk_registry.paths")
+
+    assert status == 200
+    assert headers["content-type"].startswith("text/html")
+    assert b'id="L1"' in body and b"&lt;broker id&gt;" in body
