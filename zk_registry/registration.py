@@ -27,7 +27,7 @@ from kafka2011.types import BrokerAddress
 from zk_registry import paths
 from zk_registry.brokers import encode_broker, parse_broker
 from zk_registry.events import BrokerRegistered, OldRegistrationAwaited, TopicAnnounced
-from zk_registry.operations import Create, DeleteIfMine, Get, Node, NodeExists, NoNode, Set
+from zk_registry.operations import Create, Get, Node, NodeExists, NoNode, Set
 from zk_registry.states import Session
 
 POLL_S = 0.1
@@ -102,13 +102,6 @@ class Registration:
             with self._lock:
                 self._written[path] = value
             self._tell(path)
-
-    def withdraw(self) -> None:
-        """Take every node of this session out again."""
-        with self._lock:
-            written, self._written = list(self._written), {}
-        for path in reversed(written):
-            self._session.perform(DeleteIfMine(path))
 
     def _put(self, path: str, value: bytes) -> None:
         deadline: float | None = None

@@ -29,7 +29,7 @@ class TreeNode:
 
 
 def walk(registry: Registry, top: str = "/") -> Iterator[TreeNode]:
-    """Every node below ``top`` and itself, parents first, in order of name. Nodes that vanish meanwhile are left out."""
+    """``top`` and every node below it, parents first, in order of name; what vanishes meanwhile is left out."""
     if top == HIDDEN:
         return
     try:
