@@ -3,13 +3,15 @@
 Paper: §3.1 ("each time a producer publishes a message to a partition, the broker simply appends the message to the
 last segment file"), §5 (batches).
 
-A producer that sends message by message makes thousands of tiny requests per read of the socket. Runs of such
-requests to one partition are checked as one set and written with one system call. Nothing is held beyond the read.
+A producer that sends message by message makes thousands of tiny requests per read of the socket. Consecutive requests
+to one partition are checked as one set and written with one system call; only if that check finds anything but whole,
+good messages are they looked at one by one, so the outcome is the same. Nothing is held beyond the read.
 """
 
 from __future__ import annotations
 
 import struct
+from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -21,7 +23,9 @@ from kafka2011.wire.produce import read_produce
 if TYPE_CHECKING:
     from kafka2011.broker.service import Broker
 
-_two_sizes = struct.Struct(">ii").unpack_from
+PRODUCE = b"\x00\x00"
+"""The key of a PRODUCE request."""
+_size = struct.Struct(">i").unpack_from
 _NONE = b"no request begins like this"
 
 
@@ -47,25 +51,35 @@ class Intake:
         self._prefix = _NONE
         self._log: Log | None = None
         self._run: list[bytes] = []
-        """Sets of one message each, for ``_log``, not checked yet."""
+        """Consecutive sets for ``_log``, not checked yet."""
         self._pending: dict[Log, _Pending] = {}
 
-    def produce(self, frame: bytes) -> None:
-        """Take a PRODUCE frame."""
-        prefix = self._prefix
-        at = len(prefix)
-        log = self._log
-        if log is not None and frame.startswith(prefix) and len(frame) >= at + 8:
-            size, entry = _two_sizes(frame, at)
-            end = at + 4 + size
-            if size == entry + 4 and at + 8 <= end <= len(frame):
-                self._run.append(frame[at + 4 : end])
-                return
-            if not at + 4 <= end <= len(frame):
-                raise InvalidRequest(f"a message set of {size} bytes where {len(frame) - at - 4} are left")
-            self._end_run()
-            self._check(log, frame[at + 4 : end])
-            return
+    def take(self, frames: deque[bytes]) -> int:
+        """Take the PRODUCE frames at the head of ``frames``; return how many."""
+        before = len(frames)
+        while frames:
+            frame = frames.popleft()
+            prefix, run = self._prefix, self._run
+            at = len(prefix) + 4
+            if frame.startswith(prefix) and len(frame) >= at and _size(frame, at - 4)[0] == len(frame) - at:
+                # Mostly the next ones are of the same size, too: then their heads are the same bytes.
+                head, length = frame[:at], len(frame)
+                run.append(frame[at:])
+                while frames:
+                    frame = frames.popleft()
+                    if len(frame) != length or not frame.startswith(head):
+                        frames.appendleft(frame)
+                        break
+                    run.append(frame[at:])
+            elif frame.startswith(PRODUCE):
+                self._produce(frame)
+            else:
+                frames.appendleft(frame)
+                break
+        return before - len(frames)
+
+    def _produce(self, frame: bytes) -> None:
+        """Take a frame that does not continue a run."""
         self._end_run()
         try:
             request, _ = read_produce(frame, 2)
@@ -110,10 +124,16 @@ class Intake:
             try:
                 summary = validate_set(data)
             except WireError:
-                summary = None  # one of them is bad: found again below, with its place in the order
-            if summary is not None and summary.largest_payload <= self._max_payload and self._fits(log, len(data)):
+                summary = None
+            if (
+                summary is not None
+                and summary.size == len(data)
+                and summary.largest_payload <= self._max_payload
+                and self._fits(log, len(data))
+            ):
                 self._take(log, data, summary.n_messages)
                 return
+        # Something is special about one of them: a bad message, a cut tail, a payload too large, a roll to come.
         for one in run:
             self._check(log, one)
 

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 READ_BYTES = 256 << 10
 ANSWERS_PER_TURN = 64
 """Then the other connections have their turn, however many requests a client has sent at once."""
-_PRODUCE = b"\x00\x00"
 
 
 class BrokerProtocol(Protocol):
@@ -151,20 +150,19 @@ class BrokerProtocol(Protocol):
         frames, intake, requests = self._frames, self._intake, self.broker.counters.requests
         n_answers = 0
         while frames and not outbox.busy and not self._waiting:
-            frame = frames.popleft()
-            self.n_requests += 1
-            if frame.startswith(_PRODUCE):
-                requests["produce"] += 1
-                intake.produce(frame)
-                continue
+            n_produces = intake.take(frames)
+            self.n_requests += n_produces
+            requests["produce"] += n_produces
+            if not frames:
+                break
             intake.finish()
-            n_answers += 1
-            if n_answers > ANSWERS_PER_TURN:
-                frames.appendleft(frame)
+            if n_answers == ANSWERS_PER_TURN:
                 self._waiting = True
                 self.broker.reactor.callLater(0, self._go_on)
                 break
-            self._request(frame, outbox)
+            n_answers += 1
+            self.n_requests += 1
+            self._request(frames.popleft(), outbox)
         intake.finish()
 
     def _request(self, frame: bytes, outbox: Outbox) -> None:

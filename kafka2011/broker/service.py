@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -94,6 +94,11 @@ class Broker:
         """Where others find this broker."""
         host = self.config["hostname"] or self.config["bind.address"]
         return BrokerAddress(self.config.integer("brokerid"), str(host), self._port)
+
+    @property
+    def plugins(self) -> Mapping[str, plugins.Plugin]:
+        """The plug-ins in use, by name: one may need another."""
+        return self._plugins
 
     # --- life ---
 
