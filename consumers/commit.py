@@ -1,8 +1,8 @@
 """Store offsets so that only a living member can: all changed ones in one fenced transaction.
 
-The stored offset is that of the next message to read. The fence is a check, in the same transaction, of the member's own
-id node, an ephemeral of the very session that claimed the partitions: a member that was paused past its session finds
-the node gone and its commit refused as a whole, whatever it still believes.
+The stored offset is that of the next message to read. The fence is a check, in the same transaction, of the member's
+own id node, an ephemeral of the very session that claimed the partitions: a member that was paused past its session
+finds the node gone and its commit refused as a whole, whatever it still believes.
 
 Paper: §3.2 ("the offset registry"), §3.3 (at least once).
 """

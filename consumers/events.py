@@ -143,7 +143,7 @@ class OffsetUnreadable(PartitionEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetReset(Event):
-    """The offset lay outside the log and the policy moved it: [``asked``, ``moved_to``) was skipped or is read again."""
+    """The offset lay outside the log and the policy moved it: what lies between is skipped, or read again."""
 
     level: ClassVar[int] = logging.WARNING
     section: ClassVar[str] = "§3.2"

@@ -212,7 +212,7 @@ class Fetcher:
             return
         time_ms = EARLIEST if self._policy == "smallest" else LATEST
         found = self._connection.offsets(source.topic, source.partition, time_ms)
-        self._move(reading, found[0] if found else 0, FetchedChunk(source, [], *([found[0] if found else 0] * 2), 0))
+        self._jump(reading, found[0] if found else 0)
 
     def _answered(self, reading: _Reading, request: FetchRequest, answer: bytes | Kafka2011Error) -> bool:
         source, offset = reading.source, request.offset
@@ -220,7 +220,7 @@ class Fetcher:
             if self._policy == "raise":
                 self._stuck(reading, offset, answer)
                 return True
-            to = answer.first if self._policy == "smallest" else answer.end
+            to = (answer.first if self._policy == "smallest" else answer.end) or 0
             self._journal.emit(
                 OffsetReset(
                     topic=source.topic,
@@ -230,7 +230,7 @@ class Fetcher:
                     moved_to=to,
                 )
             )
-            return self._move(reading, to, FetchedChunk(source, [], to, to, 0))
+            return self._jump(reading, to)
         if isinstance(answer, WrongPartition):
             return False  # announced but not there yet: asked again after a pause
         if isinstance(answer, Kafka2011Error):
@@ -251,21 +251,25 @@ class Fetcher:
         offset, good = request.offset, _good_bytes(data, self._limits)
         if good:
             messages = decode_set(data[:good], offset, limits=self._limits)
-            return self._move(reading, offset + good, FetchedChunk(reading.source, messages, offset, offset + good, good))
+            after = offset + good
+            return self._move(reading, after, FetchedChunk(reading.source, messages, offset, after, good))
         size = 4 + LENGTH.unpack_from(data)[0] if len(data) >= 4 else request.max_size + 1
         if size > len(data) >= request.max_size:
             if size <= self._max_fetch_size:
                 reading.size = size
                 return True
-            error = MessageTooLarge(
+            too_large = MessageTooLarge(
                 f"the message at offset {offset} of {reading.source} has {size} bytes, more than the fetch limit of "
                 f"{self._max_fetch_size}; raise max_fetch_size, or seek to {offset + size} to skip it"
             )
-            self._stuck(reading, offset, error)
+            self._stuck(reading, offset, too_large)
             return True
-        after = offset + size if 4 < size <= len(data) else None
-        self._stuck(reading, offset, PoisonMessage(reading.source, offset, after, str(error)))
+        beyond = offset + size if 4 < size <= len(data) else None
+        self._stuck(reading, offset, PoisonMessage(reading.source, offset, beyond, str(error)))
         return True
+
+    def _jump(self, reading: _Reading, offset: int) -> bool:
+        return self._move(reading, offset, FetchedChunk(reading.source, [], offset, offset, 0))
 
     def _move(self, reading: _Reading, offset: int, chunk: FetchedChunk) -> bool:
         with self._changed:

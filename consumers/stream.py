@@ -76,18 +76,19 @@ class Reader:
 class Stream(Iterator[StreamMessage]):
     """See the module. Thread: one application thread iterates; the rest is for the consumer's own threads."""
 
-    def __init__(
-        self, name: str, *, timeout_s: float | None = None, room: int = 4 << 20, on_room: Callable[[], None] = lambda: None
-    ) -> None:
+    def __init__(self, name: str, *, timeout_s: float | None = None, room: int = 4 << 20) -> None:
         self.name = name
         self.timeout_s = timeout_s
-        self._room, self._on_room = room, on_room
+        self.on_room: Callable[[], None] = lambda: None
+        """Called by the application's thread when a full queue has become half empty."""
+        self._room = room
         self._readers: dict[Owned, Reader] = {}
         self._queue: deque[tuple[Reader, FetchedChunk | Kafka2011Error]] = deque()
         self._queued = 0
         self._full = False
         self._changed = threading.Condition()
         self._held = self._closed = False
+        self._failure: BaseException | None = None
         # The hot path. ``_in_hand`` is stored before ``_gate`` is looked at: whoever shuts the gate first and then
         # reads ``_in_hand`` knows that nothing after it gets out.
         self._gate = False
@@ -121,8 +122,9 @@ class Stream(Iterator[StreamMessage]):
         return message
 
     def finish(self) -> None:
-        """Count the message in hand as done without asking for the next one."""
-        self._done = self._in_hand
+        """Count the message in hand as done without asking for the next one, if it is in this thread's hand."""
+        if self._thread == threading.get_ident():
+            self._done = self._in_hand
 
     # -- the application's side -----------------------------------------------------------------------------------
 
@@ -153,6 +155,8 @@ class Stream(Iterator[StreamMessage]):
                 self._put_down(self._after)
             while True:
                 ready = self._changed.wait_for(lambda: (self._queue and not self._held) or self._closed, self.timeout_s)
+                if self._failure is not None:
+                    raise self._failure
                 if not ready or self._closed:
                     return False
                 reader, item = self._queue.popleft()
@@ -168,7 +172,7 @@ class Stream(Iterator[StreamMessage]):
             if emptied:
                 self._full = False
         if emptied:
-            self._on_room()
+            self.on_room()
         return True
 
     def _put_down(self, position: int) -> None:
@@ -207,7 +211,7 @@ class Stream(Iterator[StreamMessage]):
             return False
         size = 0
         if isinstance(item, FetchedChunk):
-            item.messages[:] = map(tuple.__new__, repeat(reader.message_class), item.messages)  # type: ignore[arg-type]
+            item.messages[:] = map(tuple.__new__, repeat(reader.message_class), item.messages)
             size = item.size
         with self._changed:
             if reader.revoked or self._closed:
@@ -218,22 +222,27 @@ class Stream(Iterator[StreamMessage]):
             self._full = self._full or self._queued >= self._room
             return self._full
 
-    def stop(self, partitions: Collection[Owned], wait_s: float) -> dict[Owned, int]:
-        """Deliver no more of these; return how far the application got in each.
-
-        Waits up to ``wait_s`` for the message in hand; one that takes longer is delivered again by whoever reads next.
-        """
+    def revoke(self, partitions: Collection[Owned]) -> list[Reader]:
+        """Let nothing more of these out; ``settle`` tells how far they got."""
         with self._changed:
-            stopped = [self._readers.pop(owned) for owned in partitions if owned in self._readers]
-            for reader in stopped:
+            revoked = [self._readers.pop(owned) for owned in partitions if owned in self._readers]
+            for reader in revoked:
                 reader.revoked = True
             self._queue = deque((reader, item) for reader, item in self._queue if not reader.revoked)
             self._queued = sum(item.size for _, item in self._queue if isinstance(item, FetchedChunk))
             self._full = self._full and self._queued >= self._room
             self._gate = True
             self._changed.notify_all()
-            self._changed.wait_for(lambda: self._current not in stopped or self._thread == self._leaver, wait_s)
-            return self._positions(stopped)
+            return revoked
+
+    def settle(self, revoked: Collection[Reader], wait_s: float) -> dict[Owned, int]:
+        """How far the application got in each.
+
+        Waits up to ``wait_s`` for the message in hand; one that takes longer is delivered again by whoever reads next.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._current not in revoked or self._thread == self._leaver, wait_s)
+            return self._positions(revoked)
 
     def positions(self) -> dict[Owned, int]:
         """How far the application got in each partition."""
@@ -260,11 +269,13 @@ class Stream(Iterator[StreamMessage]):
         """The calling thread wants to leave: do not wait for it to finish the message in its hand."""
         with self._changed:
             self._leaver = threading.get_ident()
+            self._changed.notify_all()
 
-    def close(self) -> None:
-        """End the iteration."""
+    def close(self, failure: BaseException | None = None) -> None:
+        """End the iteration; with a ``failure`` by raising it."""
         with self._changed:
             self._closed = self._gate = True
+            self._failure = self._failure or failure
             self._queue.clear()
             self._changed.notify_all()
 

@@ -25,7 +25,15 @@ from consumers.algorithm1.ownership import release
 from consumers.algorithm1.rebalance import rebalance, still_right
 from consumers.algorithm1.steps import NewSession, Owned, Positions, Progress, Steps, Stop, Wait
 from consumers.commit import Fenced, Offsets
-from consumers.events import CommitFailed, CommitFenced, Committed, ConsumerLeft, ConsumerRegistered, SessionLost
+from consumers.events import (
+    CommitFailed,
+    CommitFenced,
+    Committed,
+    ConsumerLeft,
+    ConsumerRegistered,
+    PartitionEvent,
+    SessionLost,
+)
 from consumers.metrics import ConsumerCounters
 from kafka2011.clock import Clock
 from kafka2011.errors import Kafka2011Error
@@ -51,7 +59,7 @@ class ConsumerIdInUse(Kafka2011Error):
 
 
 class Member:
-    """State of one consumer. Thread: worker, except ``dirty``, ``closing`` and ``wanted_commits`` (any, with a wake-up)."""
+    """State of one consumer. Thread: worker; ``dirty``, ``closing`` and ``wanted_commits``: any, with a wake-up."""
 
     def __init__(
         self,
@@ -90,6 +98,10 @@ class Member:
     def emit(self, event: Event) -> None:
         """Tell the journal."""
         self._journal.emit(event)
+
+    def tell(self, kind: type[PartitionEvent], owned: Owned) -> None:
+        """Tell the journal what happened to a partition."""
+        self.emit(kind(group=self.group, consumer=self.consumer_id, topic=owned.topic, partition=owned.partition))
 
     def life(self) -> Steps[None]:
         """Live until ``closing``."""

@@ -45,7 +45,7 @@ def release(member: Member, topics: Collection[str]) -> Steps[None]:
             except NoNode:
                 pass  # gone already: with the old session, or deleted by somebody else
         member.claims.discard(owned)
-        member.emit(Released(group=member.group, consumer=member.consumer_id, topic=owned.topic, partition=owned.partition))
+        member.tell(Released, owned)
 
 
 def claim(member: Member, shares: Mapping[Owned, ThreadId]) -> Steps[Refusal | None]:
@@ -70,7 +70,7 @@ def claim(member: Member, shares: Mapping[Owned, ThreadId]) -> Steps[Refusal | N
                 )
                 return Refusal(path, f"owned by {holder}")
         member.claims.add(owned)
-        member.emit(Claimed(group=member.group, consumer=member.consumer_id, topic=owned.topic, partition=owned.partition))
+        member.tell(Claimed, owned)
     return None
 
 

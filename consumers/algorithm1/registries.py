@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from consumers.algorithm1.assign import ThreadId
 from consumers.algorithm1.steps import Owned, Steps
 from consumers.events import OffsetUnreadable
-from kafka2011.types import BrokerAddress, BrokerPartition
+from kafka2011.types import BrokerAddress, BrokerPartition, is_legal_name
 from zk_registry import paths
 from zk_registry.brokers import parse_broker, parse_partition_count
 from zk_registry.consumers import parse_subscription
@@ -37,11 +37,10 @@ class View:
 
 def subscribed_topics(member: Member) -> Steps[list[str]]:
     """The topics this member wants: its fixed list, or those that its filter matches right now."""
-    fixed = member.subscription.topics
-    if fixed is None:
+    names = member.subscription.topics
+    if names is None:
         names = yield from children(paths.BROKER_TOPICS)
-        fixed = [name for name in names if member.subscription.streams_of(name)]
-    member.topics = sorted(fixed)
+    member.topics = sorted(name for name in names if is_legal_name(name) and member.subscription.streams_of(name))
     return member.topics
 
 
@@ -53,14 +52,13 @@ def read_registries(member: Member, topics: Iterable[str]) -> Steps[View]:
         yield Sync(paths.group(member.group))
     subscriptions = {}
     for consumer_id in (yield from children(paths.consumer_ids(member.group))):
-        text = yield from value(paths.consumer_id(member.group, consumer_id))
+        text = yield from value(f"{paths.consumer_ids(member.group)}/{consumer_id}")
         subscription = None if text is None else parse_subscription(text)
         if subscription is not None:
             subscriptions[consumer_id] = subscription
     if member.consumer_id not in subscriptions:
-        raise SessionExpired(
-            paths.consumer_id(member.group, member.consumer_id), "this consumer's registration is gone; it registers anew"
-        )
+        path = paths.consumer_id(member.group, member.consumer_id)
+        raise SessionExpired(path, "this consumer's registration is gone; it registers anew")
     for broker in (yield from children(paths.BROKER_IDS)):
         text = yield from value(f"{paths.BROKER_IDS}/{broker}")
         address = None if text is None else parse_broker(broker, text)

@@ -115,12 +115,11 @@ class World:
             count = sum(1 for owned in self._created if owned.partition.broker_id == 0)
             self._announce(0, count + 1)
             self.note("broker 0", f"has {count + 1} partitions")
-        elif len(living) > 1 or fault.kind in ("pause", "cut"):
-            if living:
-                actor = living[fault.target % len(living)]
-                self.note(actor.name, fault)
-                deed = getattr(actor, fault.kind)
-                deed(fault.length) if fault.length else deed()
+        elif len(living) > (0 if fault.length else 1):
+            actor = living[fault.target % len(living)]
+            self.note(actor.name, fault)
+            deed = getattr(actor, fault.kind)
+            deed(fault.length) if fault.length else deed()
 
     # -- the book -------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,180 @@
+"""The thread that lives a member's life on a real session: performs each step, sends the answer back in.
+
+Watches and session changes come from other threads; all they do is set a flag and wake this one.
+
+What a silent ZooKeeper means for delivery: what we own is surely ours until our session can have expired, so delivery
+goes on for the session timeout less a second. After that it is held back, unless the ensemble itself says that it has
+no majority: then no session can expire, and messages keep flowing while commits and rebalances wait.
+
+Paper: §3.2.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection
+from typing import Any
+
+from consumers.algorithm1.member import Member
+from consumers.algorithm1.steps import NewSession, Progress, Start, Step, Stop, Wait
+from consumers.delivery import Delivery
+from consumers.events import DeliveryHeld, DeliveryResumed
+from consumers.stream import Stream
+from kafka2011.errors import Kafka2011Error
+from zk_registry.operations import RegistryError, SessionExpired
+from zk_registry.states import Session, SessionState
+
+_SETTLE_S = 0.05
+"""A change seldom comes alone: a moment's wait lets one rebalance answer several."""
+
+
+class Worker:
+    """Runs ``member.life()``. Thread: its own."""
+
+    def __init__(
+        self,
+        member: Member,
+        session: Session,
+        delivery: Delivery,
+        streams: Collection[Stream],
+        *,
+        is_down: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._member, self._session, self._delivery, self._streams = member, session, delivery, streams
+        self._is_down = is_down
+        self._woken = threading.Event()
+        self._incarnation = session.incarnation
+        self._silence: threading.Timer | None = None
+        self._held = False
+        self._lock = threading.Lock()
+        self.failure: BaseException | None = None
+        self.started = threading.Event()
+        """Set after the first rebalance, or when there will be none."""
+        self._forget = session.on_state(self._session_changed)
+        self._thread = threading.Thread(target=self._run, name=f"rebalance-{member.consumer_id}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Something changed. Thread: any."""
+        self._woken.set()
+
+    def join(self, timeout_s: float) -> bool:
+        """Wait for the end; False if it has not come in time."""
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    # -- the life ---------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            self._live()
+        except Exception as error:
+            # Whatever it is, the application must hear of it instead of waiting for messages for ever.
+            self.failure = error
+        finally:
+            self._forget()
+            self._cancel_timer()
+            self._delivery.stop()
+            for wanted in self._member.wanted_commits:
+                wanted.set_exception(self.failure or Kafka2011Error("the consumer is closed"))
+            for stream in self._streams:
+                stream.close(self.failure)
+            self.started.set()
+
+    def _live(self) -> None:
+        life = self._member.life()
+        answer: Any = None
+        error: RegistryError | None = None
+        while True:
+            try:
+                step = life.send(answer) if error is None else life.throw(error)
+            except StopIteration:
+                return
+            answer = error = None
+            try:
+                answer = self._perform(step)
+            except RegistryError as refused:
+                error = refused
+
+    def _perform(self, step: Step) -> Any:
+        match step:
+            case Stop(partitions):
+                return self._delivery.stop(partitions)
+            case Start(claims):
+                self._delivery.start(claims)
+                self.started.set()
+                return None
+            case Progress():
+                return self._delivery.positions()
+            case Wait(seconds):
+                return self._wait(seconds)
+            case NewSession():
+                return self._wait_for_session()
+        if self._session.state is SessionState.LOST or self._session.incarnation != self._incarnation:
+            raise SessionExpired(getattr(step, "path", "/"), "the session is over")
+        return self._session.perform(step, self._watched)
+
+    def _wait(self, seconds: float) -> None:
+        if self._woken.wait(seconds) and self._member.dirty and not self._member.closing:
+            self._member.clock.sleep(_SETTLE_S)
+        self._woken.clear()
+
+    def _wait_for_session(self) -> None:
+        while self._session.state is not SessionState.CONNECTED and not self._member.closing:
+            self._woken.wait(0.2)
+            self._woken.clear()
+        self._incarnation = self._session.incarnation
+        self._release()
+
+    def _watched(self, path: str) -> None:
+        self._member.dirty = True
+        self.wake()
+
+    # -- a registry that falls silent -------------------------------------------------------------------------------
+
+    def _session_changed(self, state: SessionState) -> None:
+        """Thread: the session's."""
+        self._cancel_timer()
+        if state is SessionState.SUSPENDED:
+            self._set_timer(max(0.1, self._session.timeout_s - 1.0))
+        elif state is SessionState.LOST:
+            self._hold()
+        elif self._session.incarnation == self._incarnation:
+            self._release()
+        self._watched("/")
+
+    def _silent_for_long(self) -> None:
+        """Thread: the timer's."""
+        if self._session.state is not SessionState.SUSPENDED:
+            return
+        if not self._is_down():
+            self._hold()
+        self._set_timer(1.0)
+
+    def _set_timer(self, seconds: float) -> None:
+        with self._lock:
+            self._silence = threading.Timer(seconds, self._silent_for_long)
+            self._silence.daemon = True
+            self._silence.start()
+
+    def _cancel_timer(self) -> None:
+        with self._lock:
+            if self._silence is not None:
+                self._silence.cancel()
+                self._silence = None
+
+    def _hold(self) -> None:
+        if not self._held:
+            self._held = True
+            for stream in self._streams:
+                stream.hold()
+            self._member.emit(DeliveryHeld(group=self._member.group, consumer=self._member.consumer_id))
+
+    def _release(self) -> None:
+        if self._held:
+            self._held = False
+            for stream in self._streams:
+                stream.release()
+            self._member.emit(DeliveryResumed(group=self._member.group, consumer=self._member.consumer_id))

@@ -1,0 +1,39 @@
+"""Ask the servers themselves whether they can serve: is ZooKeeper down, or are only we cut off?
+
+A client that gets no answer cannot tell. Without a majority the ensemble expires no session, so whoever owned something
+still does; when only our line is dead, the others will take over. Each server answers the word ``srvr`` even when it
+has no majority.
+
+Paper: §3.2 (what happens to ownership when ZooKeeper is away is left open).
+"""
+
+from __future__ import annotations
+
+import socket
+from contextlib import suppress
+
+_PORT = 2181
+_ASK_S = 0.5
+
+
+def has_no_majority(connect: str) -> bool:
+    """True if the servers of a connect string say so, or all refuse connections; False if one serves or none speaks."""
+    answers = [_ask(host) for host in connect.partition("/")[0].split(",")]
+    if any("Mode:" in answer for answer in answers):
+        return False
+    return any("not currently serving" in answer for answer in answers) or all(a == "refused" for a in answers)
+
+
+def _ask(address: str) -> str:
+    """What one server says: its answer, ``refused``, or nothing."""
+    host, _, port = address.strip().rpartition(":")
+    heard = b""
+    with suppress(OSError):  # silence is an answer too: nothing is known
+        try:
+            with socket.create_connection((host or address, int(port) if host else _PORT), timeout=_ASK_S) as line:
+                line.sendall(b"srvr")
+                while part := line.recv(4096):
+                    heard += part
+        except ConnectionRefusedError:
+            return "refused"
+    return heard.decode("utf-8", "replace")
