@@ -69,6 +69,8 @@ class Log:
         self._lock = threading.Lock()
         self._flushing = threading.Lock()
         self.flushed_offset = self.end_offset = segments.active.end
+        self.recovered_offset = self.end_offset
+        """The end that was found when the log was opened."""
         self.n_unflushed = 0
         self._last_flush = clock.monotonic()
         self._first_append: float | None = None

@@ -1,0 +1,206 @@
+"""The broker plug-in that opens the modern port: codec, coordinator, offsets log and bridge put together.
+
+    start   offsets log opened and replayed -> other brokers read from ZooKeeper -> port listens -> address published
+    stop    port closed -> what is being flushed ends -> offsets log and producers' notes closed
+
+Spec: modern-group-protocol §1, §11, §13 (settings have the names modern brokers give them).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.task import LoopingCall
+
+from consumers.group_protocol.cluster_watch import ClusterWatch, Seen
+from consumers.group_protocol.coordinator.records import read_key
+from consumers.group_protocol.coordinator.service import GroupCoordinator
+from consumers.group_protocol.coordinator.settings import GroupSettings
+from consumers.group_protocol.events import ClusterChanged, ModernPortOpened
+from consumers.group_protocol.group_service import GroupService
+from consumers.group_protocol.listener import listen
+from consumers.group_protocol.offsets_log import N_PARTITIONS, OffsetsLog, partition_of
+from consumers.group_protocol.sasl import Users
+from consumers.group_protocol.service import Modern
+from consumers.group_protocol.topic_counts import TopicCounts
+from kafka2011.broker.reactor import ListeningPort, every
+from kafka2011.config import Config, Setting
+from kafka2011.types import BrokerAddress
+from zk_registry.broker_plugin import ZooKeeperPlugin
+
+if TYPE_CHECKING:
+    from kafka2011.broker.service import Broker
+
+_SECTION = "modern port (not in 2011)"
+DIRECTORY = ".modern"
+"""Below the log directory, where the 2011 store looks for no topics."""
+HOUSEKEEPING_S = 60.0
+
+
+def _ms(name: str, default: int, help: str) -> Setting:
+    return Setting(name, int, default, "ms", help, _SECTION, minimum=0)
+
+
+class ModernPlugin:
+    """Today's protocol beside the paper's. Thread: reactor."""
+
+    SETTINGS: ClassVar[tuple[Setting, ...]] = (
+        Setting("modern.host", str, None, "", "Address told to modern clients; unset: hostname, else bind.address, "
+                "else whatever address a client has reached.", _SECTION),
+        Setting("modern.sasl.users", Path, None, "", "File of user:password lines; with it, modern clients must log in "
+                "(SCRAM-SHA-256; over TLS also PLAIN).", _SECTION),
+        Setting("auto.create.topics.enable", bool, True, "", "Create a topic when a modern client that allows it asks "
+                "about it or produces to it.", _SECTION),
+        _ms("group.min.session.timeout.ms", 6_000, "Shortest session a member may ask for."),
+        _ms("group.max.session.timeout.ms", 1_800_000, "Longest session a member may ask for."),
+        _ms("group.initial.rebalance.delay.ms", 3_000, "How long an empty group waits for more members."),
+        Setting("group.max.size", int, 10_000, "members", "Most members of one group.", _SECTION, minimum=1),
+        Setting("offset.metadata.max.bytes", int, 4_096, "bytes", "Longest note beside a committed offset.", _SECTION,
+                minimum=0),
+        Setting("offsets.retention.minutes", int, 10_080, "minutes", "How long the offsets of an empty group are kept.",
+                _SECTION, minimum=1),
+        _ms("offsets.retention.check.interval.ms", 600_000, "How often expired offsets are looked for."),
+        _ms("group.consumer.session.timeout.ms", 45_000, "Session of members of the KIP-848 protocol."),
+        _ms("group.consumer.heartbeat.interval.ms", 5_000, "Heartbeat interval told to them."),
+    )  # fmt: skip
+
+    @classmethod
+    def wanted(cls, config: Config) -> bool:
+        """Whether a port is set."""
+        return config["modern.port"] is not None
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._directory = broker.config.get("log.dir", Path) / DIRECTORY
+        users = broker.config["modern.sasl.users"]
+        self._users = Users.read(users) if isinstance(users, Path) else None
+        # Before the logs are opened: how many partitions a topic has decides which of them are served.
+        self._counts = TopicCounts(self._directory / "topics.json", broker.store)
+        self._modern: Modern | None = None
+        self._port: ListeningPort | None = None
+        self._watch: ClusterWatch | None = None
+        self._housekeeping: LoopingCall | None = None
+        self._held: frozenset[int] = frozenset(range(N_PARTITIONS))
+        """The partitions of the offsets log whose groups this broker coordinates."""
+
+    # Life
+
+    def start(self) -> Deferred[None]:
+        """Open the port; fires when clients may come."""
+        return Deferred.fromCoroutine(self._start())
+
+    async def _start(self) -> None:
+        broker = self._broker
+        self._directory.mkdir(mode=0o700, exist_ok=True)
+        self._offsets_log = OffsetsLog(self._directory / "offsets", journal=broker.journal)
+        topics = _Topics(self)
+        coordinator = GroupCoordinator(_settings(broker.config), self._offsets_log, topics, journal=broker.journal)
+        coordinator.load(self._offsets_log.replay(), broker.now())
+        self._groups = GroupService(coordinator, self._offsets_log, broker.reactor, broker.journal)
+        modern = self._modern = Modern(broker, self._groups, self._directory, self._counts, self._users)
+        zookeeper = broker.plugins.get("zookeeper")
+        if isinstance(zookeeper, ZooKeeperPlugin):
+            self._watch = ClusterWatch(zookeeper.registry, broker.reactor, self._cluster_seen)
+            await self._watch.start()
+        self._port = listen(modern, broker.config.integer("modern.port"))
+        modern.address = self._advertised(self._port.getHost().port)
+        modern.changed()
+        if isinstance(zookeeper, ZooKeeperPlugin):
+            zookeeper.publish_modern(f"{modern.address.host or broker.address.host}:{modern.address.port}")
+        self._housekeeping = every(broker.reactor, HOUSEKEEPING_S, modern.intake.maybe_compact)
+        host, sasl = modern.address.host or "any address", self._users is not None
+        broker.journal.emit(ModernPortOpened(host=host, port=modern.address.port, tls=modern.tls, sasl=sasl))
+
+    def _advertised(self, port: int) -> BrokerAddress:
+        address = self._broker.address
+        host = str(self._broker.config["modern.host"] or address.host)
+        return BrokerAddress(address.broker_id, "" if host in ("0.0.0.0", "::") else host, port)  # noqa: S104
+
+    def topic_created(self, topic: str, n_partitions: int) -> None:
+        """Clients see it from now on."""
+        if self._modern is not None:
+            self._modern.changed()
+
+    def stop(self) -> Deferred[None]:
+        """Close the port, then the files."""
+        return Deferred.fromCoroutine(self._stop())
+
+    async def _stop(self) -> None:
+        if self._modern is None:
+            return
+        if self._watch is not None:
+            self._watch.stop()
+        if self._port is not None:
+            await (self._port.stopListening() or succeed(None))
+        if self._housekeeping is not None and self._housekeeping.running:
+            self._housekeeping.stop()
+        self._groups.stop()
+        await self._groups.settled()
+        self._offsets_log.close()
+        self._modern.intake.close()
+
+    # The cluster
+
+    def _cluster_seen(self, seen: Seen) -> None:
+        """Other brokers, or their topics, are not what they were: some groups may be ours now, or ours no more."""
+        modern = self._modern
+        assert modern is not None
+        before = set(modern.view().brokers)
+        modern.cluster_changed(*seen)
+        live = set(modern.view().brokers)
+        if live == before:
+            return
+        self._broker.journal.emit(ClusterChanged(brokers=tuple(sorted(live))))
+        view, own = modern.view(), modern.address.broker_id
+        held = frozenset(n for n in range(N_PARTITIONS) if view.coordinator(n).broker_id == own)
+        gained, self._held = held - self._held, held
+        coordinator, now = self._groups.coordinator, self._broker.now()
+        self._groups.deliver(coordinator.resign(modern.coordinates, now))
+        if gained:
+            records = self._offsets_log.replay()
+            coordinator.load((r for r in records if partition_of(read_key(r.key).group) in gained), now)
+
+    def state(self) -> dict[str, Any]:
+        """Port, groups and producers."""
+        if self._modern is None or self._port is None:
+            return {"port": None}
+        address = self._modern.address
+        return {
+            "host": address.host,
+            "port": address.port,
+            "brokers": sorted(self._modern.view().brokers),
+            "groups": sorted(self._groups.coordinator.groups()),
+        }
+
+    @property
+    def view_counts(self) -> Mapping[str, int]:
+        """Partitions per topic over the whole cluster."""
+        return {} if self._modern is None else {t: len(row) for t, row in self._modern.view().topics.items()}
+
+
+class _Topics:
+    """The topics as the coordinator asks for them."""
+
+    def __init__(self, plugin: ModernPlugin) -> None:
+        self._plugin = plugin
+
+    def partition_count(self, topic: str) -> int | None:
+        """How many partitions, over the whole cluster."""
+        return self._plugin.view_counts.get(topic)
+
+
+def _settings(config: Config) -> GroupSettings:
+    return GroupSettings(
+        min_session_ms=config.integer("group.min.session.timeout.ms"),
+        max_session_ms=config.integer("group.max.session.timeout.ms"),
+        initial_rebalance_delay_ms=config.integer("group.initial.rebalance.delay.ms"),
+        max_group_size=config.integer("group.max.size"),
+        offset_metadata_max_size=config.integer("offset.metadata.max.bytes"),
+        offsets_retention_ms=config.integer("offsets.retention.minutes") * 60_000,
+        offsets_retention_check_ms=config.integer("offsets.retention.check.interval.ms"),
+        consumer_session_ms=config.integer("group.consumer.session.timeout.ms"),
+        consumer_heartbeat_ms=config.integer("group.consumer.heartbeat.interval.ms"),
+    )

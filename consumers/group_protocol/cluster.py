@@ -1,0 +1,57 @@
+"""The cluster as a modern client sees it: brokers, and per topic one row of partitions numbered from 0.
+
+A 2011 topic has partitions *per broker* (``<broker id>-<partition>``, §3.2). Today's clients want one dense numbering:
+partition i is the i-th of the sorted (broker, partition) pairs, and its leader is that broker. With one broker the two
+numberings are the same. A group's coordinator is chosen among the live brokers by the group's partition of
+``__consumer_offsets``: everyone who sees the same brokers names the same one.
+
+Paper: §3.2 (registries). Spec: modern-group-protocol §11 (group hash).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kafka2011.types import BrokerAddress, BrokerPartition
+
+_TOPIC_IDS = uuid.UUID("6b61666b-6132-5031-b120-313100002011")
+
+
+def topic_id(topic: str) -> uuid.UUID:
+    """An id for a topic that every broker computes alike; a name is never reused for another topic here."""
+    return uuid.uuid5(_TOPIC_IDS, topic)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """Who is there and what they hold, at one moment."""
+
+    brokers: Mapping[int, BrokerAddress]
+    """Modern addresses by broker id."""
+    topics: Mapping[str, Sequence[BrokerPartition]]
+    """Sorted; an entry's place is its partition number."""
+    ids: Mapping[uuid.UUID, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ids", {topic_id(topic): topic for topic in self.topics})
+
+    def locate(self, topic: str, number: int) -> BrokerPartition | None:
+        """Which broker's partition ``number`` of ``topic`` is."""
+        row = self.topics.get(topic, ())
+        return row[number] if 0 <= number < len(row) else None
+
+    def coordinator(self, offsets_partition: int) -> BrokerAddress:
+        """The broker that holds this partition of the offsets log."""
+        live = sorted(self.brokers)
+        return self.brokers[live[offsets_partition % len(live)]]
+
+
+def merged(here: ClusterView, others: Mapping[int, BrokerAddress], rows: Mapping[str, Sequence[BrokerPartition]]) -> ClusterView:  # noqa: E501
+    """This broker's own view joined with what the registry says of the others."""
+    (own_id,) = here.brokers
+    topics: dict[str, list[BrokerPartition]] = {topic: list(row) for topic, row in here.topics.items()}
+    for topic, row in rows.items():
+        topics.setdefault(topic, []).extend(one for one in row if one.broker_id in others and one.broker_id != own_id)
+    return ClusterView({**others, **here.brokers}, {topic: sorted(row) for topic, row in topics.items() if row})

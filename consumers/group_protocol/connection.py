@@ -1,0 +1,252 @@
+"""One connection to the modern port: requests in, answers out in the same order.
+
+Requests are handled as they arrive, so a Heartbeat behind a parked JoinGroup takes effect at once; their answers leave
+in the order of the requests, because that is how clients match them. Reading stops while too many answers are owed or
+the client does not take what it is sent. Whatever a request does, it costs at most its own connection.
+
+Spec: modern-group-protocol §1.6.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.interfaces import IPushProducer
+from twisted.internet.protocol import Protocol
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from consumers.group_protocol.codec import (
+    APIS,
+    ApiKey,
+    Header,
+    Struct,
+    UnsupportedVersion,
+    decode_header,
+    decode_request,
+    encode_response,
+)
+from consumers.group_protocol.error_codes import ErrorCode
+from consumers.group_protocol.handlers import HANDLERS, Call
+from consumers.group_protocol.handlers.versions import offer
+from consumers.group_protocol.sasl import Login
+from kafka2011.broker.events import ConnectionClosed, HandlerFailed
+from kafka2011.errors import Kafka2011Error
+from kafka2011.wire.frame import FrameSplitter
+
+if TYPE_CHECKING:
+    from consumers.group_protocol.service import Modern
+
+MAX_OWED = 100
+"""Answers owed on one connection before reading stops; clients have a handful under way."""
+_BEFORE_LOGIN = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
+
+
+class _Owed:
+    """The place of one answer in the order."""
+
+    __slots__ = ("doing", "done", "parts")
+
+    def __init__(self) -> None:
+        self.doing: Deferred[None] | None = None
+        self.done = False
+        self.parts: list[bytes] = []
+
+
+@implementer(IPushProducer)
+class ModernProtocol(Protocol):
+    """Serve one client. Thread: reactor."""
+
+    def __init__(self, modern: Modern, address: str) -> None:
+        self.modern = modern
+        self.address = address
+        self.reached = ""
+        self.login: Login | None = None if modern.users is None else Login(modern.users, tls=modern.tls)
+        self.told: set[str] = set()
+        """What this client was told of once already."""
+        self.opened = self._active = modern.broker.now()
+        self.frame_begun: float | None = None
+        self.heard = False
+        self.n_requests = 0
+        self._splitter = FrameSplitter(modern.broker.max_request_size)
+        self._frames: deque[bytes] = deque()
+        self._owed: deque[_Owed] = deque()
+        self._held = self._full = self._gone = self._closing = False
+        self._reading = True
+
+    @property
+    def active(self) -> float:
+        """When a byte last moved; a client that waits for us is not idle."""
+        return self.modern.broker.now() if self._owed else self._active
+
+    @active.setter
+    def active(self, now: float) -> None:
+        self._active = now
+
+    def connectionMade(self) -> None:
+        """Ask the limits for a place."""
+        transport = self._transport
+        self.reached = str(getattr(transport.getHost(), "host", ""))
+        transport.registerProducer(self, True)
+        transport.setTcpNoDelay(True)
+        self.modern.broker.counters.connections_opened += 1
+        self.modern.broker.limits.admit(self)
+
+    def dataReceived(self, data: bytes) -> None:
+        """Cut what arrived into requests and handle those that are whole."""
+        if self._gone:
+            return
+        self.heard = True
+        self._active = now = self.modern.broker.now()
+        try:
+            self._frames.extend(self._splitter.feed(data))
+        except Kafka2011Error as error:
+            self.drop("bad_request", str(error))
+            return
+        pending = self._splitter.pending
+        if self._frames or not pending:
+            self.frame_begun = now if pending else None
+        elif self.frame_begun is None:
+            self.frame_begun = now
+        self.modern.broker.limits.partial(self, pending)
+        self._run()
+
+    def connectionLost(self, reason: Failure | None = None) -> None:
+        """Let go of everything; what was parked for this client is not waited for any more."""
+        self._gone = True
+        self._frames.clear()
+        self.modern.broker.limits.forget(self)
+        owed, self._owed = self._owed, deque()
+        for one in owed:
+            if one.doing is not None:
+                one.doing.cancel()
+
+    def drop(self, kind: str, reason: str) -> None:
+        """Close now, without an answer; count it, and tell of it now and then."""
+        if self._gone:
+            return
+        self._gone = True
+        broker = self.modern.broker
+        broker.counters.closed[kind] += 1
+        broker.seldom.emit(kind, ConnectionClosed(peer=self.address, kind=kind, reason=reason))
+        self._transport.abortConnection()
+
+    def close_after_answers(self) -> None:
+        """Read nothing more and close once what is owed has left."""
+        self._frames.clear()
+        self._closing = True
+
+    def hold(self, held: bool) -> None:
+        """Stop or go on reading, for the sake of all connections' memory."""
+        self._held = held
+        self._pause_or_resume()
+
+    def pauseProducing(self) -> None:
+        """The client does not take what it is sent."""
+        self._full = True
+        self._pause_or_resume()
+
+    def resumeProducing(self) -> None:
+        """The client has taken it."""
+        self._full = False
+        self._active = self.modern.broker.now()
+        self._run()
+
+    def stopProducing(self) -> None:
+        """The connection is going; ``connectionLost`` follows."""
+
+    @property
+    def _transport(self) -> Any:
+        """Twisted's transport, which its zope interfaces describe and a type checker cannot read."""
+        return self.transport
+
+    def _run(self) -> None:
+        while self._frames and not (self._gone or self._full) and len(self._owed) < MAX_OWED:
+            self.n_requests += 1
+            try:
+                self._request(self._frames.popleft())
+            except Kafka2011Error as error:
+                self.drop("bad_request", str(error))
+        if self._splitter.broken is not None and not self._frames:
+            self.drop("bad_request", str(self._splitter.broken))
+        self._pause_or_resume()
+
+    def _request(self, frame: bytes) -> None:
+        if self.login is not None and self.login.raw and not self.login.done:
+            # SaslHandshake version 0 is followed by bare login messages; a refusal has no other form than a close.
+            token = self.login.step(frame)
+            self._answer_now([len(token).to_bytes(4, "big"), token])
+            return
+        header = decode_header(frame)
+        try:
+            key = ApiKey(header.key)
+            if key is ApiKey.API_VERSIONS and not APIS[key].first <= header.version <= APIS[key].last:
+                # The one question that must be answered whatever its version: with the oldest answer there is.
+                body = offer(self.modern, ErrorCode.UNSUPPORTED_VERSION)
+                self._answer_now(encode_response(key, 0, header.correlation, body))
+                return
+            if self.login is not None and not self.login.done and key not in _BEFORE_LOGIN:
+                self.drop("not_authenticated", f"{key.name} before the client said who it is")
+                return
+            call = Call(header, decode_request(frame, header), self)
+        except ValueError:
+            raise UnsupportedVersion(f"request key {header.key} is not offered") from None
+        self.modern.broker.counters.requests[f"modern_{key.name.lower()}"] += 1
+        owed = _Owed()
+        self._owed.append(owed)
+        handling = Deferred.fromCoroutine(HANDLERS[key](self.modern, call))
+        owed.doing = handling.addCallback(self._handled, owed, header).addErrback(self._failed, owed)
+
+    def _answer_now(self, parts: list[bytes]) -> None:
+        owed = _Owed()
+        owed.parts, owed.done = parts, True
+        self._owed.append(owed)
+        self._send()
+
+    def _handled(self, body: Struct | None, owed: _Owed, header: Header) -> None:
+        if body is not None:
+            owed.parts = encode_response(header.key, header.version, header.correlation, body)
+        owed.done = True
+        self._send()
+
+    def _failed(self, failure: Failure, owed: _Owed) -> None:
+        owed.done = True
+        if failure.check(CancelledError) or self._gone:
+            return
+        if failure.check(Kafka2011Error):
+            self.drop("bad_request", failure.getErrorMessage())
+            return
+        broker = self.modern.broker
+        broker.counters.handler_errors += 1
+        trace = "".join(traceback.format_exception(failure.value, limit=-8))
+        broker.seldom.emit("handler", HandlerFailed(peer=self.address, error=repr(failure.value), trace=trace))
+        self.drop("handler_error", repr(failure.value))
+
+    def _send(self) -> None:
+        """Send every answer whose turn has come."""
+        if self._gone:
+            return
+        ready: list[bytes] = []
+        while self._owed and self._owed[0].done:
+            ready += self._owed.popleft().parts
+        if ready:
+            self._active = self.modern.broker.now()
+            self._transport.writeSequence(ready)
+        if self._closing and not self._owed:
+            self._transport.loseConnection()
+            return
+        if self._frames and not self._reading:
+            self.modern.reactor.callLater(0, self._run)
+
+    def _pause_or_resume(self) -> None:
+        if self._gone:
+            return
+        reading = not (self._full or self._held or len(self._owed) >= MAX_OWED)
+        if reading != self._reading:
+            self._reading = reading
+            # What we do not read cannot be late.
+            self.frame_begun = self.modern.broker.now() if reading and self._splitter.pending else None
+            (self._transport.resumeProducing if reading else self._transport.pauseProducing)()

@@ -1,0 +1,51 @@
+"""One request on its way through: who asks, in which version, what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from consumers.group_protocol.codec import Header, Struct
+from consumers.group_protocol.sasl import Login
+
+
+class Caller(Protocol):
+    """What a handler may know of the connection."""
+
+    address: str
+    reached: str
+    """Our own address as the client dialled it."""
+    login: Login | None
+    told: set[str]
+
+    def drop(self, kind: str, reason: str) -> None:
+        """Close it at once."""
+
+    def close_after_answers(self) -> None:
+        """Close it when what is owed has been sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request: its header, its body (fields as in the table), its connection."""
+
+    header: Header
+    body: Struct
+    caller: Caller
+
+    @property
+    def version(self) -> int:
+        """The version of the request, and so of its answer."""
+        return self.header.version
+
+    @property
+    def client_id(self) -> str:
+        """What the client calls itself."""
+        return self.header.client_id or ""
+
+    def first_time(self, what: str) -> bool:
+        """True once per connection for each ``what``: things worth one line are told once."""
+        if what in self.caller.told:
+            return False
+        self.caller.told.add(what)
+        return True

@@ -1,0 +1,142 @@
+"""The group requests: bytes to the coordinator's values and back. Spec: modern-group-protocol §1.5, §3, §12."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from consumers.group_protocol.cluster import topic_id
+from consumers.group_protocol.codec import Struct
+from consumers.group_protocol.coordinator import requests as ask
+from consumers.group_protocol.coordinator import results as said
+from consumers.group_protocol.error_codes import ErrorCode
+from kafka2011.types import TopicPartition
+
+if TYPE_CHECKING:
+    from consumers.group_protocol.handlers.call import Call
+    from consumers.group_protocol.service import Modern
+
+
+async def join_group(modern: Modern, call: Call) -> Struct:
+    """Parked until the join phase ends."""
+    body = call.body
+    if not modern.coordinates(body.group):
+        return Struct(error=ErrorCode.NOT_COORDINATOR, member=body.member)
+    request = ask.JoinGroup(
+        body.group,
+        body.session_ms,
+        body.rebalance_ms if call.version >= 1 else body.session_ms,
+        body.member,
+        body.type,
+        tuple(ask.Protocol(one.name, one.metadata) for one in body.protocols),
+        body.instance,
+        call.client_id,
+        f"/{call.caller.address}",
+        call.version,
+    )
+    answer = await modern.groups.ask(request, said.JoinGroupResult)
+    members = [Struct(member=m.member, instance=m.instance, metadata=m.metadata) for m in answer.members]
+    return Struct(
+        error=answer.error,
+        generation=answer.generation,
+        protocol=answer.protocol,
+        leader=answer.leader,
+        member=answer.member,
+        members=members,
+    )
+
+
+async def sync_group(modern: Modern, call: Call) -> Struct:
+    """Parked until the leader's assignment is there."""
+    body = call.body
+    if not modern.coordinates(body.group):
+        return Struct(error=ErrorCode.NOT_COORDINATOR)
+    given = tuple(ask.MemberAssignment(one.member, one.assignment) for one in body.assignments)
+    request = ask.SyncGroup(body.group, body.generation, body.member, given, body.instance)
+    answer = await modern.groups.ask(request, said.SyncGroupResult)
+    return Struct(error=answer.error, assignment=answer.assignment)
+
+
+async def heartbeat(modern: Modern, call: Call) -> Struct:
+    """I am alive; the answer may say that the group is being rebalanced."""
+    body = call.body
+    if not modern.coordinates(body.group):
+        return Struct(error=ErrorCode.NOT_COORDINATOR)
+    request = ask.Heartbeat(body.group, body.generation, body.member, body.instance)
+    return Struct(error=(await modern.groups.ask(request, said.HeartbeatResult)).error)
+
+
+async def leave_group(modern: Modern, call: Call) -> Struct:
+    """One member up to version 2, several from 3 on."""
+    body = call.body
+    if not modern.coordinates(body.group):
+        return Struct(error=ErrorCode.NOT_COORDINATOR, members=[])
+    if call.version < 3:
+        leaving: tuple[ask.LeavingMember, ...] = (ask.LeavingMember(body.member),)
+    else:
+        leaving = tuple(ask.LeavingMember(one.member, one.instance) for one in body.members)
+    answer = await modern.groups.ask(ask.LeaveGroup(body.group, leaving), said.LeaveGroupResult)
+    members = [Struct(member=m.member, instance=m.instance, error=m.error) for m in answer.members]
+    return Struct(error=answer.single_error if call.version < 3 else answer.error, members=members)
+
+
+async def describe_groups(modern: Modern, call: Call) -> Struct:
+    """State, protocol and members of each group."""
+    here = tuple(group for group in call.body.groups if modern.coordinates(group))
+    answer = await modern.groups.ask(ask.DescribeGroups(here), said.DescribeGroupsResult)
+    found = {group.group: group for group in answer.groups}
+    elsewhere = ErrorCode.NOT_COORDINATOR
+    rows = [found.get(name) or said.DescribedGroup(elsewhere, name, state="") for name in call.body.groups]
+    return Struct(groups=[
+        Struct(error=row.error, group=row.group, state=row.state, type=row.protocol_type, protocol=row.protocol,
+               members=[Struct(member=m.member, instance=m.instance, client=m.client_id, host=m.client_host,
+                               metadata=m.metadata, assignment=m.assignment) for m in row.members])
+        for row in rows
+    ])  # fmt: skip
+
+
+async def list_groups(modern: Modern, _call: Call) -> Struct:
+    """The groups this broker coordinates."""
+    answer = await modern.groups.ask(ask.ListGroups(), said.ListGroupsResult)
+    return Struct(error=answer.error, groups=[Struct(group=g.group, type=g.protocol_type) for g in answer.groups])
+
+
+async def consumer_group_heartbeat(modern: Modern, call: Call) -> Struct:
+    """KIP-848: join, heartbeat, acknowledge and leave in one request. Topics are ids on the wire, names inside."""
+    body = call.body
+    if not modern.coordinates(body.group):
+        return Struct(error=ErrorCode.NOT_COORDINATOR)
+    names = modern.view().ids
+    owned = None
+    if body.owned is not None:
+        rows = [(names.get(one.topic_id, str(one.topic_id)), one.partitions) for one in body.owned]
+        owned = tuple(TopicPartition(topic, partition) for topic, partitions in rows for partition in partitions)
+    request = ask.ConsumerGroupHeartbeat(
+        body.group,
+        body.member,
+        body.epoch,
+        body.instance,
+        body.rack,
+        body.rebalance_ms,
+        None if body.topics is None else tuple(body.topics),
+        body.regex or None,
+        body.assignor,
+        owned,
+        call.client_id,
+        f"/{call.caller.address}",
+    )
+    answer = await modern.groups.ask(request, said.ConsumerGroupHeartbeatResult)
+    return Struct(
+        error=answer.error,
+        error_message=answer.message,
+        member=answer.member,
+        epoch=answer.epoch,
+        heartbeat_ms=answer.heartbeat_ms,
+        assignment=None if answer.assignment is None else Struct(topics=_by_topic_id(answer.assignment)),
+    )
+
+
+def _by_topic_id(assignment: tuple[TopicPartition, ...]) -> list[Struct]:
+    rows: dict[str, list[int]] = {}
+    for one in assignment:
+        rows.setdefault(one.topic, []).append(one.partition)
+    return [Struct(topic_id=topic_id(topic), partitions=partitions) for topic, partitions in rows.items()]

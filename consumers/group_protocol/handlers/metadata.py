@@ -1,0 +1,84 @@
+"""Metadata and FindCoordinator: who is there, who leads what, who coordinates whom.
+
+Spec: modern-group-protocol §1.5, §3.1, §23 (what an empty list of topics means).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from consumers.group_protocol.cluster import ClusterView, topic_id
+from consumers.group_protocol.codec import NO_UUID, Struct
+from consumers.group_protocol.error_codes import ErrorCode
+from consumers.group_protocol.handlers.refusals import refusal
+from kafka2011.errors import Kafka2011Error
+
+if TYPE_CHECKING:
+    from consumers.group_protocol.handlers.call import Call
+    from consumers.group_protocol.service import Modern
+
+_GROUP, _TRANSACTION = 0, 1
+
+
+async def metadata(modern: Modern, call: Call) -> Struct:
+    """Describe the brokers and the topics asked for; create those that may be created."""
+    asked = call.body.topics
+    if asked is None or (call.version == 0 and not asked):
+        view = modern.view()
+        topics = [_topic(view, name) for name in sorted(view.topics)]
+    else:
+        topics = [_asked_topic(modern, call, topic) for topic in asked]
+        view = modern.view()
+    brokers = [modern.advertised(broker, call.caller.reached) for broker in view.brokers.values()]
+    return Struct(
+        brokers=[Struct(id=b.broker_id, host=b.host, port=b.port, rack=None) for b in brokers],
+        cluster_id=modern.cluster_id,
+        controller=min(view.brokers),
+        topics=topics,
+    )
+
+
+def _asked_topic(modern: Modern, call: Call, asked: Struct) -> Struct:
+    view = modern.view()
+    if asked.name is None:
+        name = view.ids.get(asked.topic_id)
+        if name is None:
+            return Struct(error=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=asked.topic_id, partitions=[])
+        return _topic(view, name)
+    if asked.name not in view.topics:
+        try:
+            modern.create_topic(asked.name, wanted=call.body.auto_create)
+        except Kafka2011Error as error:
+            code, _ = refusal(error)
+            return Struct(error=code, name=asked.name, topic_id=NO_UUID, partitions=[])
+        view = modern.view()
+    return _topic(view, asked.name)
+
+
+def _topic(view: ClusterView, name: str) -> Struct:
+    partitions = []
+    for number, place in enumerate(view.topics[name]):
+        live = place.broker_id in view.brokers
+        partitions.append(
+            Struct(
+                error=ErrorCode.NONE if live else ErrorCode.LEADER_NOT_AVAILABLE,
+                index=number,
+                leader=place.broker_id if live else -1,
+                leader_epoch=0,
+                replicas=[place.broker_id],
+                isr=[place.broker_id] if live else [],
+                offline=[] if live else [place.broker_id],
+            )
+        )
+    return Struct(error=ErrorCode.NONE, name=name, topic_id=topic_id(name), internal=False, partitions=partitions)
+
+
+async def find_coordinator(modern: Modern, call: Call) -> Struct:
+    """Name the broker that holds the group's part of the offsets log."""
+    if call.body.key_type not in (_GROUP, _TRANSACTION):
+        sentence = f"coordinator type {call.body.key_type}; 0 is a group, 1 a transaction"
+        return Struct(error=ErrorCode.INVALID_REQUEST, error_message=sentence)
+    if call.body.key_type == _GROUP and not call.body.key:
+        return Struct(error=ErrorCode.INVALID_GROUP_ID, error_message="a group has a name")
+    broker = modern.advertised(modern.coordinator_of(call.body.key), call.caller.reached)
+    return Struct(error=ErrorCode.NONE, node=broker.broker_id, host=broker.host, port=broker.port)

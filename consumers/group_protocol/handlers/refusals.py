@@ -1,0 +1,48 @@
+"""Errors as codes of today's protocol. Spec: modern-group-protocol §20."""
+
+from __future__ import annotations
+
+from consumers.group_protocol.batches import OldMessageFormat
+from consumers.group_protocol.compression import UnknownCompression
+from consumers.group_protocol.error_codes import ErrorCode
+from kafka2011.errors import (
+    IllegalTopicName,
+    InvalidMessage,
+    InvalidMessageSize,
+    Kafka2011Error,
+    LogError,
+    MessageTooLarge,
+    OffsetOutOfRange,
+    WrongPartition,
+)
+
+
+class Refused(Kafka2011Error):
+    """A request, or a part of one, that is answered with ``error``."""
+
+    def __init__(self, error: ErrorCode, sentence: str) -> None:
+        self.error = error
+        super().__init__(sentence)
+
+
+_CODES: tuple[tuple[type[Kafka2011Error], ErrorCode], ...] = (
+    (OffsetOutOfRange, ErrorCode.OFFSET_OUT_OF_RANGE),
+    (InvalidMessage, ErrorCode.CORRUPT_MESSAGE),
+    (InvalidMessageSize, ErrorCode.CORRUPT_MESSAGE),
+    (OldMessageFormat, ErrorCode.INVALID_RECORD),
+    (UnknownCompression, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
+    (WrongPartition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    (IllegalTopicName, ErrorCode.INVALID_TOPIC),
+    (MessageTooLarge, ErrorCode.MESSAGE_TOO_LARGE),
+    (LogError, ErrorCode.KAFKA_STORAGE_ERROR),
+)
+
+
+def refusal(error: Kafka2011Error) -> tuple[ErrorCode, str]:
+    """The code and the sentence a client is told."""
+    if isinstance(error, Refused):
+        return error.error, str(error)
+    for kind, code in _CODES:
+        if isinstance(error, kind):
+            return code, str(error)
+    return ErrorCode.UNKNOWN_SERVER_ERROR, str(error)

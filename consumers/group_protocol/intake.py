@@ -1,0 +1,155 @@
+"""Batches on their way into a 2011 log, each at most once.
+
+Spec: modern-group-protocol §1.7 (bytes), §14 (idempotence).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from twisted.internet.defer import Deferred, gatherResults, succeed
+from twisted.internet.threads import deferToThread
+from twisted.python.failure import Failure
+
+from consumers.group_protocol.batches import Batch
+from consumers.group_protocol.bridge import Stored, to_messages
+from consumers.group_protocol.error_codes import ErrorCode
+from consumers.group_protocol.events import ProducersInDoubt
+from consumers.group_protocol.handlers.refusals import Refused
+from consumers.group_protocol.idempotence import Duplicate, Written, last_sequence
+from consumers.group_protocol.producer_journal import PartitionJournal, ProducerIds
+from kafka2011.clock import SYSTEM_CLOCK, Clock
+from kafka2011.log.log import Log
+
+if TYPE_CHECKING:
+    from kafka2011.broker.service import Broker
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """Where a partition's batches went: ``offset`` is the first record's, ``end`` where the log must be flushed to."""
+
+    log: Log
+    offset: int
+    end: int
+    journal: PartitionJournal | None
+
+    @property
+    def log_start(self) -> int:
+        """The first offset that can be read."""
+        return self.log.first_offset
+
+
+class Intake:
+    """Append for modern producers; remember the idempotent ones. Thread: reactor."""
+
+    def __init__(self, broker: Broker, directory: Path, *, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._broker = broker
+        self._directory = directory
+        self._clock = clock
+        self._max_payload = broker.config.integer("max.message.size")
+        directory.mkdir(mode=0o700, exist_ok=True)
+        self.ids = ProducerIds(directory / "ids.json", broker.address.broker_id)
+        self._journals: dict[Log, PartitionJournal] = {}
+        self._syncing: set[PartitionJournal] = set()
+        self._waiting: dict[PartitionJournal, list[Deferred[None]]] = {}
+
+    def append(self, topic: str, partition: int, batches: list[Batch]) -> Appended:
+        """Append the batches of one request to one partition; all of them are checked before the first is written."""
+        log = self._broker.log_for_produce(topic, partition)
+        stored = [to_messages(batch, self._max_payload) for batch in batches]
+        offset, end, journal = -1, log.end_offset, None
+        for batch, data in zip(batches, stored, strict=True):
+            if not data.n_messages:
+                continue
+            if batch.producer_id >= 0:
+                journal = self._journal(log)
+                first, end = self._append_once(log, journal, batch, data)
+            else:
+                start, end = self._broker.append_to(log, data.data, data.n_messages)
+                first = data.first_offset(start)
+            offset = first if offset < 0 else offset
+        return Appended(log, offset, end, journal)
+
+    def _append_once(self, log: Log, journal: PartitionJournal, batch: Batch, data: Stored) -> tuple[int, int]:
+        """Append what is not in the log yet; (first record's offset, end) whether or not it was."""
+        pid, epoch, first = batch.producer_id, batch.producer_epoch, batch.base_sequence
+        last = last_sequence(first, len(batch.values))
+        verdict = journal.producers.check(pid, epoch, first, last, fresh=self.ids.is_fresh(pid))
+        start = log.end_offset
+        if isinstance(verdict, Duplicate):
+            written = verdict.written
+            if not written.missing:
+                return written.offset, written.end
+            rest = data.data[-written.missing :]
+            offset = written.offset
+        elif verdict is ErrorCode.NONE:
+            rest, offset = data.data, data.first_offset(start)
+        else:
+            raise Refused(verdict, f"producer {pid} epoch {epoch}: sequence {first} cannot be taken here now")
+        noted = Written(pid, epoch, first, last, offset, start, start + len(rest), self._clock.wall_ms())
+        journal.append(noted, self._appender(log, rest, data.n_messages))
+        return offset, noted.end
+
+    def _appender(self, log: Log, data: bytes, n_messages: int) -> Callable[[], None]:
+        def append() -> None:
+            self._broker.append_to(log, data, n_messages)
+
+        return append
+
+    def when_safe(self, appended: Appended) -> Deferred[None]:
+        """Fire when the batches, and the note that they were written, are on disk."""
+        if appended.log.flushed_offset < appended.end:
+            self._broker.flush(appended.log)
+        flushed: Deferred[None] = self._broker.when_flushed(appended.log, appended.end)
+        noted = succeed(None) if appended.journal is None else self._sync(appended.journal)
+        return gatherResults([flushed, noted], consumeErrors=True).addCallback(lambda _: None)
+
+    def _sync(self, journal: PartitionJournal) -> Deferred[None]:
+        """Force a journal to disk in a thread; those who ask meanwhile share the next round."""
+        waiter: Deferred[None] = Deferred()
+        self._waiting.setdefault(journal, []).append(waiter)
+        if journal not in self._syncing:
+            self._begin_sync(journal)
+        return waiter
+
+    def _begin_sync(self, journal: PartitionJournal) -> None:
+        waiters = self._waiting.pop(journal)
+        self._syncing.add(journal)
+
+        def finished(result: Failure | None) -> None:
+            self._syncing.discard(journal)
+            for waiter in waiters:
+                if result is None:
+                    waiter.callback(None)
+                else:
+                    waiter.errback(result)
+            if journal in self._waiting:
+                self._begin_sync(journal)
+
+        deferToThread(journal.sync).addBoth(finished)
+
+    def _journal(self, log: Log) -> PartitionJournal:
+        journal = self._journals.get(log)
+        if journal is None:
+            path = self._directory / f"{log.topic}-{log.partition}.producers"
+            journal = PartitionJournal(path, log.recovered_offset, same_boot=self.ids.same_boot, clock=self._clock)
+            self._journals[log] = journal
+            if journal.producers.in_doubt:
+                self._broker.journal.emit(ProducersInDoubt(topic=log.topic, partition=log.partition))
+        return journal
+
+    def maybe_compact(self) -> None:
+        """Forget producers long gone. Called by a timer."""
+        for journal in self._journals.values():
+            if journal not in self._syncing:
+                journal.maybe_compact()
+
+    def close(self) -> None:
+        """Force all notes to disk and mark a clean end."""
+        for journal in self._journals.values():
+            journal.close()
+        self.ids.close()

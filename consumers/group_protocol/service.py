@@ -1,0 +1,135 @@
+"""The modern side of one broker: what its handlers share.
+
+Spec: modern-group-protocol §1. It holds no state about readers; what groups there are and how far they read is the
+coordinator's business, a service beside the 2011 broker, not part of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from twisted.internet.task import Cooperator
+
+from consumers.group_protocol.arrivals import Arrivals
+from consumers.group_protocol.bridge import Bridge
+from consumers.group_protocol.cluster import ClusterView, merged
+from consumers.group_protocol.error_codes import ErrorCode
+from consumers.group_protocol.group_service import GroupService
+from consumers.group_protocol.handlers.refusals import Refused
+from consumers.group_protocol.intake import Intake
+from consumers.group_protocol.offsets_log import TOPIC as OFFSETS_TOPIC
+from consumers.group_protocol.offsets_log import partition_of
+from consumers.group_protocol.sasl import Users
+from consumers.group_protocol.topic_counts import TopicCounts
+from kafka2011.types import BrokerAddress, BrokerPartition, is_legal_name
+from kafka2011.wire.message_set import DEFAULT_LIMITS
+
+if TYPE_CHECKING:
+    from kafka2011.broker.service import Broker
+
+CLUSTER_ID = "kafka2011"
+
+
+class Modern:
+    """One broker seen from today. Thread: reactor."""
+
+    max_inflated = DEFAULT_LIMITS.max_inflated
+    cluster_id = CLUSTER_ID
+
+    def __init__(self, broker: Broker, groups: GroupService, directory: Path, counts: TopicCounts, users: Users | None):
+        self.broker = broker
+        self.reactor = broker.reactor
+        self.journal = broker.journal
+        self.groups = groups
+        self.users = users
+        self.tls = broker.tls is not None
+        self.auto_create = broker.config["auto.create.topics.enable"] is True
+        self.arrivals = Arrivals(broker.reactor)
+        cooperator = Cooperator(scheduler=lambda step: cast(Any, broker.reactor.callLater(0, step)))
+        self.bridge = Bridge(cooperator, broker.journal)
+        self.intake = Intake(broker, directory)
+        self.address = BrokerAddress(broker.address.broker_id, "", 0)
+        """Where clients find this port; known once it listens."""
+        self._counts = counts
+        self._others: dict[int, BrokerAddress] = {}
+        self._rows: dict[str, list[BrokerPartition]] = {}
+        self._view: ClusterView | None = None
+        broker.on_flushed(self.arrivals.flushed)
+
+    # What there is
+
+    def view(self) -> ClusterView:
+        """The cluster as it is now."""
+        if self._view is None:
+            own = self.address.broker_id
+            counts = {topic: self.broker.store.partition_count(topic) for topic in self.broker.store.topics()}
+            topics = {topic: [BrokerPartition(own, n) for n in range(count)] for topic, count in counts.items()}
+            self._view = merged(ClusterView({own: self.address}, topics), self._others, self._rows)
+        return self._view
+
+    def changed(self) -> None:
+        """A topic was created here, or the address became known."""
+        self._view = None
+
+    def cluster_changed(self, brokers: dict[int, BrokerAddress], rows: dict[str, list[BrokerPartition]]) -> None:
+        """The registry tells of other brokers and their topics."""
+        self._others = {number: address for number, address in brokers.items() if number != self.address.broker_id}
+        self._rows = rows
+        self._view = None
+
+    # Topics
+
+    def local_partition(self, topic: str, number: int, *, create: bool = False) -> int:
+        """This broker's own number of a partition. Raises Refused when it is another's, or nobody's."""
+        place = self.view().locate(topic, number)
+        if place is None and create and topic not in self.view().topics:
+            self.create_topic(topic, wanted=True)
+            place = self.view().locate(topic, number)
+        if place is None:
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {number} of {topic!r}")
+        if place.broker_id != self.address.broker_id:
+            raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{topic} {number} is on broker {place.broker_id}")
+        return place.partition
+
+    def check_name(self, topic: str) -> None:
+        """Refuse what cannot be a topic."""
+        longest = self.broker.config.integer("max.topic.name.length")
+        if not is_legal_name(topic, longest) or topic == OFFSETS_TOPIC:
+            raise Refused(ErrorCode.INVALID_TOPIC, f"{topic[:250]!r} cannot be a topic here")
+
+    def create_topic(self, topic: str, *, wanted: bool) -> None:
+        """Create a topic because somebody asks about it, if that is allowed."""
+        self.check_name(topic)
+        if not (wanted and self.auto_create):
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic}")
+        self.broker.store.get_or_create(topic, 0)
+
+    def create_topic_with(self, topic: str, n_partitions: int) -> None:
+        """Create a topic with its own number of partitions."""
+        if n_partitions != self.broker.store.partition_count(topic):
+            self._counts.choose(topic, n_partitions)
+        self.broker.store.get_or_create(topic, 0)
+
+    @staticmethod
+    def check_leader_epoch(epoch: int) -> None:
+        """Partitions never change leaders here, so the epoch is 0 for ever; -1 means the client does not say."""
+        if epoch > 0:
+            raise Refused(ErrorCode.UNKNOWN_LEADER_EPOCH, f"leader epoch {epoch}; here it is always 0")
+
+    # Groups
+
+    def coordinator_of(self, group: str) -> BrokerAddress:
+        """The broker that holds the group's part of the offsets log."""
+        return self.view().coordinator(partition_of(group))
+
+    def coordinates(self, group: str) -> bool:
+        """Tell whether that is this one."""
+        return self.coordinator_of(group).broker_id == self.address.broker_id
+
+    def advertised(self, broker: BrokerAddress, reached: str) -> BrokerAddress:
+        """Where to send a client: a broker that was told no name is where the client has reached it."""
+        if broker.host or broker.broker_id != self.address.broker_id:
+            return broker
+        return replace(broker, host=reached)
