@@ -27,7 +27,7 @@ from hadoop_etl.demo.journal_file import journal_to
 def main(zookeeper: str, group: str, name: str, directory: Path, ready_file: str | None) -> None:
     """Read until SIGTERM, then leave cleanly."""
     journal = journal_to(directory / "journal" / f"{name}.jsonl")
-    ledger = Ledger(directory / "deliveries" / f"{group}-{name}.txt")
+    ledger = Ledger(directory / "deliveries" / f"{group}@{name}.txt")
     consumer = Consumer(zookeeper, group, autocommit_interval_s=1.0, journal=journal)
 
     def leave(number: int, frame: FrameType | None) -> None:
