@@ -10,10 +10,11 @@ from typing import Protocol
 
 from consumers.algorithm1.steps import Claim, Owned
 from consumers.fetcher import FetchedChunk, Fetcher
-from consumers.stream import Stream
+from consumers.stream import Stream, message_class
 from kafka2011.clock import Clock
 from kafka2011.errors import Kafka2011Error
 from kafka2011.types import BrokerAddress, BrokerPartition, TopicPartition
+from kafka2011.wire import MessageAndOffset
 
 FINISH_S = 0.5
 """How long a rebalance waits for an application to finish the message in its hand."""
@@ -28,6 +29,7 @@ class MakeFetcher(Protocol):
         *,
         deliver: Callable[[FetchedChunk], None],
         on_error: Callable[[TopicPartition, Kafka2011Error], None],
+        kind_of: Callable[[TopicPartition], type[MessageAndOffset]],
     ) -> Fetcher: ...
 
 
@@ -103,6 +105,7 @@ class Delivery:
                 address,
                 deliver=lambda chunk: self._deliver(broker, chunk),
                 on_error=lambda source, error: self._failed(broker, source, error),
+                kind_of=lambda source: message_class(source.topic, BrokerPartition(broker, source.partition)),
             )
         return self._fetchers[address]
 

@@ -66,10 +66,10 @@ class FetchedChunk:
 class _Reading:
     """One partition being read."""
 
-    __slots__ = ("offset", "paused", "size", "source")
+    __slots__ = ("kind", "offset", "paused", "size", "source")
 
-    def __init__(self, source: TopicPartition, offset: int | None) -> None:
-        self.source, self.offset = source, offset
+    def __init__(self, source: TopicPartition, offset: int | None, kind: type[MessageAndOffset]) -> None:
+        self.source, self.offset, self.kind = source, offset, kind
         self.size = 0  # more than this reading's share, when one message needs it
         self.paused = False
 
@@ -79,6 +79,7 @@ class Fetcher:
 
     ``deliver`` and ``on_error`` are called in the fetcher's thread and must not block: hold back with ``pause``
     (allowed from inside ``deliver``). After ``remove`` has returned, nothing more of those partitions is delivered.
+    Messages are of the class that ``kind_of`` gives for their partition.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class Fetcher:
         fetch_size: int = 1 << 20,
         max_fetch_size: int = 64 << 20,
         limits: Limits = DEFAULT_LIMITS,
+        kind_of: Callable[[TopicPartition], type[MessageAndOffset]] = lambda source: MessageAndOffset,
         journal: Journal | None = None,
         connect: Callable[[str, int], BrokerConnection] | None = None,
     ) -> None:
@@ -99,7 +101,7 @@ class Fetcher:
         self.address = address
         self._deliver, self._on_error, self._policy = deliver, on_error, reset_policy
         self._fetch_size, self._max_fetch_size, self._limits = fetch_size, max(fetch_size, max_fetch_size), limits
-        self._journal = journal or Journal()
+        self._kind_of, self._journal = kind_of, journal or Journal()
         self._connection = (connect or _connection)(address.host, address.port)
         self._readings: dict[TopicPartition, _Reading] = {}
         self._changed = threading.Condition(threading.RLock())
@@ -116,7 +118,8 @@ class Fetcher:
     def add(self, offsets: Mapping[TopicPartition, int | None]) -> None:
         """Read these too, from these offsets (also: go on elsewhere in one that is read already)."""
         with self._changed:
-            self._readings.update({source: _Reading(source, offset) for source, offset in offsets.items()})
+            for source, offset in offsets.items():
+                self._readings[source] = _Reading(source, offset, self._kind_of(source))
             self._changed.notify()
 
     def remove(self, partitions: Iterable[TopicPartition]) -> None:
@@ -238,7 +241,7 @@ class Fetcher:
         if not answer:
             return False
         try:
-            messages = decode_set(answer, offset, limits=self._limits)
+            messages = decode_set(answer, offset, limits=self._limits, kind=reading.kind)
         except (InvalidMessage, InvalidMessageSize) as error:
             return self._undecodable(reading, request, answer, error)
         reading.size = 0
@@ -250,7 +253,7 @@ class Fetcher:
         """Grow the fetch for a message cut off, hand on what is good before a bad one, then say where it is."""
         offset, good = request.offset, _good_bytes(data, self._limits)
         if good:
-            messages = decode_set(data[:good], offset, limits=self._limits)
+            messages = decode_set(data[:good], offset, limits=self._limits, kind=reading.kind)
             after = offset + good
             return self._move(reading, after, FetchedChunk(reading.source, messages, offset, after, good))
         size = 4 + LENGTH.unpack_from(data)[0] if len(data) >= 4 else request.max_size + 1

@@ -18,7 +18,6 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
-from itertools import repeat
 from typing import ClassVar, cast
 
 from consumers.algorithm1.steps import Owned
@@ -59,13 +58,12 @@ def _rebuild(topic: str, partition: BrokerPartition, fields: tuple[bytes, int, i
 class Reader:
     """One owned partition inside a stream: how far the application got. Thread: under its stream's lock."""
 
-    __slots__ = ("after", "heir", "message_class", "owned", "position", "revoked")
+    __slots__ = ("after", "heir", "owned", "position", "revoked")
 
     def __init__(self, owned: Owned, position: int | None) -> None:
         self.owned = owned
         self.position = position
         """The offset after the last finished message; None until it is known where to begin."""
-        self.message_class = message_class(owned.topic, owned.partition)
         self.revoked = False
         self.heir: Reader | None = None
         """The same partition, owned anew while a message of this reader was still in the application's hand."""
@@ -209,10 +207,7 @@ class Stream(Iterator[StreamMessage]):
         reader = self._readers.get(owned)
         if reader is None:
             return False
-        size = 0
-        if isinstance(item, FetchedChunk):
-            item.messages[:] = map(tuple.__new__, repeat(reader.message_class), item.messages)
-            size = item.size
+        size = item.size if isinstance(item, FetchedChunk) else 0
         with self._changed:
             if reader.revoked or self._closed:
                 return False

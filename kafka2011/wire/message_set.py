@@ -57,10 +57,6 @@ class MessageAndOffset(NamedTuple):
     magic: int
 
 
-# Straight to the tuple: half the cost of the named constructor, once per message consumed.
-_message_and_offset = partial(tuple.__new__, MessageAndOffset)
-
-
 class MessageSet:
     """A set of messages to publish, as in the paper's sample: ``MessageSet(Message(b"..."))`` (§3)."""
 
@@ -191,16 +187,23 @@ class _Opener:
 
 
 def decode_set(
-    data: bytes, offset: int = 0, *, deep: bool = True, limits: Limits = DEFAULT_LIMITS
+    data: bytes,
+    offset: int = 0,
+    *,
+    deep: bool = True,
+    limits: Limits = DEFAULT_LIMITS,
+    kind: type[MessageAndOffset] = MessageAndOffset,
 ) -> list[MessageAndOffset]:
     """Read the bytes of a fetch that began at ``offset``; a partial entry at the end is dropped.
 
     Raises InvalidMessageSize if not even the first entry is whole, InvalidMessage on a wrong CRC, magic or codec.
-    With ``deep`` wrappers are opened; otherwise a wrapper comes as it is.
+    With ``deep`` wrappers are opened; otherwise a wrapper comes as it is. The messages are of class ``kind``.
     """
     found: list[MessageAndOffset] = []
     pos, end, last_head = 0, len(data), len(data) - MAGIC_1.size
-    previous, runs, add, new, kind = 0, RunFinder(), found.append, tuple.__new__, MessageAndOffset
+    # Straight to the tuple: half the cost of the named constructor, once per message consumed.
+    new = partial(tuple.__new__, kind)
+    previous, runs, add = 0, RunFinder(), found.append
     while pos < end:
         if pos <= last_head:
             n, magic, attributes, crc = _head(data, pos)
@@ -209,12 +212,12 @@ def decode_set(
                 if n == previous and pos >= runs.next_try and (payloads := runs.payloads(data, pos, 4 + n)):
                     after = pos + (4 + n) * len(payloads)
                     offsets = range(offset + pos, offset + after + 1, 4 + n)
-                    found += map(_message_and_offset, zip(payloads, offsets, offsets[1:], repeat(1)))
+                    found += map(new, zip(payloads, offsets, offsets[1:], repeat(1)))
                     pos = after
                     continue
                 payload = data[pos + 10 : after]
                 if crc32(payload) == crc:
-                    add(new(kind, (payload, offset + pos, offset + after, 1)))
+                    add(new((payload, offset + pos, offset + after, 1)))
                     previous, pos = n, after
                     continue
         # Magic 0, wrappers, the partial tail, and everything that is wrong.
@@ -224,10 +227,10 @@ def decode_set(
         after = pos + entry.size
         if deep and entry.attributes & CODEC_MASK:
             inner = _unwrap(entry, _Opener(limits))
-            found += [MessageAndOffset(m.payload, offset + pos, offset + pos, m.magic) for m in inner[:-1]]
-            found += [MessageAndOffset(m.payload, offset + pos, offset + after, m.magic) for m in inner[-1:]]
+            found += [kind(m.payload, offset + pos, offset + pos, m.magic) for m in inner[:-1]]
+            found += [kind(m.payload, offset + pos, offset + after, m.magic) for m in inner[-1:]]
         else:
-            found.append(MessageAndOffset(entry.payload, offset + pos, offset + after, entry.magic))
+            found.append(kind(entry.payload, offset + pos, offset + after, entry.magic))
         pos = after
     return found
 
