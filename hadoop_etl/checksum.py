@@ -4,8 +4,8 @@ CRC-32 is linear: crc(A+B) is crc(A) shifted by the length of B, xor crc(B). So 
 must equal the xor of the written CRCs, each shifted by the bytes that follow it. A fault inside one message is found as
 surely as by checking each; independent faults in several messages of a chunk could cancel with chance 2**-32.
 
-Shifting by n bytes is multiplication with a 32x32 bit matrix. Tables hold, for each base-256 digit of n and each byte of
-the CRC, the product; they are made on first use.
+Shifting by n bytes is multiplication with a 32x32 bit matrix. Tables hold, for each base-256 digit of n and each byte
+of the CRC, the product; they are made on first use.
 """
 
 from __future__ import annotations

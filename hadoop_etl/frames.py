@@ -4,7 +4,7 @@ Paper: §3.1 (the next offset is this one plus the message's length), §3.3 (a C
 
 The walk over the lengths is the only loop per entry; heads, payloads and CRCs are handled as columns, the CRC once for
 the whole chunk (``checksum``). Only a chunk in which something is wrong is looked at entry by entry: damage costs one
-dead row, with its bytes and the reason, and the walk goes on at the next place from which two entries in a row are good.
+dead row, with its bytes and the reason, and the walk goes on where two entries in a row are good again.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from isal.isal_zlib import crc32
 
 from hadoop_etl.checksum import combined
 from kafka2011.errors import WireError
 from kafka2011.wire.compression import decompress
-from kafka2011.wire.message import CODEC_MASK, Codec, crc32
+from kafka2011.wire.message import CODEC_MASK, Codec
 from kafka2011.wire.message_set import DEFAULT_LIMITS
 
 MAX_ENTRY = 64 << 20
@@ -67,8 +68,8 @@ class Frames:
 def read_frames(data: bytes, offset: int, *, at_end: bool) -> Frames:
     """Read the entries of ``data``, which begins at ``offset`` of the partition.
 
-    An entry that is not wholly there ends the chunk, unless ``at_end`` says that no more bytes belong to the range: then
-    it is damage. ``size`` 0 means: not even one entry, bring more bytes.
+    An entry that is not wholly there ends the chunk, unless ``at_end`` says that no more bytes belong to the range:
+    then it is damage. ``size`` 0 means: not even one entry, bring more bytes.
     """
     bounds = _walk(data)
     frames = Frames(size=int(bounds[-1]))
@@ -163,14 +164,16 @@ def _payloads(data: bytes, bounds: Ints, magic: npt.NDArray[np.uint8]) -> pa.Arr
     if magic.all():
         return pc.binary_slice(entries, 10, stop=len(data))
     old = pc.binary_slice(entries, 9, stop=len(data))
-    return old if not magic.any() else pc.if_else(pa.array(magic == 1), pc.binary_slice(entries, 10, stop=len(data)), old)
+    if not magic.any():
+        return old
+    return pc.if_else(pa.array(magic == 1), pc.binary_slice(entries, 10, stop=len(data)), old)
 
 
-def _content(payload: pa.Array) -> memoryview:
-    """The payloads laid end to end."""
+def _content(payload: pa.Array) -> memoryview | bytes:
+    """The payloads laid end to end, without a copy."""
     buffer = payload.buffers()[2]
     if buffer is None:
-        return memoryview(b"")
+        return b""
     bounds = np.frombuffer(payload.buffers()[1], dtype=np.int32)
     first, last = int(bounds[payload.offset]), int(bounds[payload.offset + len(payload)])
     return memoryview(buffer)[first:last]
@@ -197,7 +200,7 @@ def _open(payload: bytes, codec: int, offset: int, next_offset: int, frames: Fra
             frames.rows.append(Rows(np.full(count, offset), places, np.full(count, next_offset), piece))
             index += count
     if not index:
-        frames.dead.append(DeadRow(offset, 0, next_offset, payload, "an empty wrapper: compressed, with no message inside"))
+        frames.dead.append(DeadRow(offset, 0, next_offset, payload, "an empty wrapper: there is no message inside"))
 
 
 def _inside(payload: bytes, codec: int) -> list[pa.Array | DeadRow]:
@@ -263,7 +266,7 @@ def good_entry_end(data: bytes, position: int) -> int | None:
     head = position + 9 + magic
     if crc32(data[head:end]) != int.from_bytes(data[head - 4 : head], "big"):
         return None
-    return end
+    return int(end)
 
 
 def _damage(data: bytes, position: int) -> tuple[str, int]:

@@ -13,9 +13,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from hadoop_etl.columns import FILE_COLUMNS
 from kafka2011.avro import Schema, SchemaError
 
-OWN_COLUMNS = ("dt", "hr", "kbroker", "kpart", "koffset", "kidx", "knext", "ts", "schema_id", "kerror", "value", "extra")
+OWN_COLUMNS = frozenset({"dt", "hr", "extra", *FILE_COLUMNS.names})
 """Columns the load itself writes; an event's field of that name gets a trailing underscore."""
 
 _PRIMITIVES = {
@@ -107,8 +108,8 @@ def merge(schemas: Iterable[pa.Schema], topic: str) -> pa.Schema:
             known = fields.setdefault(field.name, field)
             if not known.type.equals(field.type):
                 raise SchemaError(
-                    f"column {field.name!r} of {topic} is {known.type} and {field.type}; a field may be added, its type "
-                    "may not change: use a new name, or load into another warehouse"
+                    f"column {field.name!r} of {topic} is {known.type} and {field.type}; a field may be added, its "
+                    "type may not change: use a new name, or load into another warehouse"
                 )
     return pa.schema(list(fields.values()))
 

@@ -1,8 +1,8 @@
 """Avro events: a schema id, then the body (§4).
 
 The quick way lays the bodies of one schema end to end as a single block of an Avro file and reads that. A block hides
-where rows begin: one short body would shift its neighbours. So a mark follows each body, a number no body can guess, and
-is read as a last field: if every mark comes back in its place, every row was cut where its payload was.
+where rows begin: one short body would shift its neighbours. So a mark follows each body, a number no body can guess,
+and is read as a last field: if every mark comes back in its place, every row was cut where its payload was.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class JsonDecoder:
             )
         except (pa.ArrowException, ValueError):
             return None  # some payload is not what it should be; the slow way finds out which
-        if table.num_rows != len(payloads) or any(table.field(column.name).type != column.type for column in self._types):
+        if table.num_rows != len(payloads) or any(table.field(f.name).type != f.type for f in self._types):
             return None
         if set(table.column_names) == set(self._fields):
             extra: pa.Array = pa.nulls(len(payloads), pa.string())

@@ -1,0 +1,119 @@
+"""The brokers a load reads from: found through ZooKeeper, or given.
+
+Paper: §3.2 (the broker registry); the 0.7 contrib named brokers by address (spec §9), which is still possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kafka2011.client import BrokerConnection
+from kafka2011.errors import ConfigError, ConnectionFailed, Kafka2011Error, OffsetOutOfRange, WrongPartition
+from kafka2011.producer.routing import parse_brokers
+from kafka2011.types import BrokerAddress, BrokerPartition
+from kafka2011.wire import EARLIEST, LATEST
+from zk_registry.brokers import BrokerRegistry
+from zk_registry.session import ZooKeeperSession
+
+MOST_PARTITIONS = 10_000
+MOST_SEGMENTS = 100_000
+
+
+class Cluster:
+    """Brokers, topics and partitions at one moment. Thread: one."""
+
+    def __init__(self, brokers: dict[int, BrokerAddress], partitions: dict[str, list[BrokerPartition]] | None) -> None:
+        self.brokers = brokers
+        self._partitions = partitions
+        self._connections: dict[int, BrokerConnection] = {}
+
+    @classmethod
+    def from_zookeeper(cls, connect: str) -> Cluster:
+        """Read the broker registry once."""
+        session = ZooKeeperSession(connect)
+        session.start()
+        try:
+            registry = BrokerRegistry(session)
+            return cls(registry.brokers(), {topic: registry.partitions(topic) for topic in registry.topics()})
+        finally:
+            session.close()
+
+    @classmethod
+    def from_brokers(cls, text: str) -> Cluster:
+        """Take ``host:port,…`` or ``id:host:port,…``; without ids they count from 0."""
+        return cls({broker.broker_id: broker for broker in parse_brokers(text)}, None)
+
+    def topics(self) -> list[str]:
+        """Every topic, if ZooKeeper told."""
+        if self._partitions is None:
+            raise ConfigError("with --broker the topics must be named (--topic); with --zookeeper they are found")
+        return sorted(self._partitions)
+
+    def partitions(self, topic: str) -> list[BrokerPartition]:
+        """The partitions of a topic on all brokers."""
+        if self._partitions is not None:
+            return self._partitions.get(topic, [])
+        return [
+            BrokerPartition(broker_id, number)
+            for broker_id in sorted(self.brokers)
+            for number in range(self._count(broker_id, topic))
+        ]
+
+    def address(self, broker_id: int) -> BrokerAddress:
+        """Where a broker listens now."""
+        try:
+            return self.brokers[broker_id]
+        except KeyError:
+            raise ConnectionFailed(
+                f"broker {broker_id} holds partitions to load but is not registered now; start it and run again"
+            ) from None
+
+    def first_offset(self, topic: str, part: BrokerPartition) -> int:
+        """The oldest offset the broker still holds."""
+        return self.connection(part.broker_id).offsets(topic, part.partition, EARLIEST)[0]
+
+    def boundaries(self, topic: str, part: BrokerPartition) -> list[int]:
+        """The flushed end and every segment start, newest first: offsets that are message boundaries for sure."""
+        return self.connection(part.broker_id).offsets(topic, part.partition, LATEST, MOST_SEGMENTS)
+
+    def offset_before(self, topic: str, part: BrokerPartition, time_ms: int) -> int | None:
+        """The newest offset known to be older than a time, by whole segments; None if all are newer (spec §2.7)."""
+        found = self.connection(part.broker_id).offsets(topic, part.partition, time_ms, 1)
+        return found[0] if found else None
+
+    def connection(self, broker_id: int) -> BrokerConnection:
+        """A connection to a broker, kept for the next question."""
+        if broker_id not in self._connections:
+            address = self.address(broker_id)
+            self._connections[broker_id] = BrokerConnection(address.host, address.port)
+        return self._connections[broker_id]
+
+    def close(self) -> None:
+        """Close all connections."""
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    def _count(self, broker_id: int, topic: str) -> int:
+        """Ask a broker for partitions until it says there is none: 0.7 has no other way."""
+        for number in range(MOST_PARTITIONS):
+            try:
+                self.connection(broker_id).fetch(topic, number, 0, 0)
+            except WrongPartition:
+                return number
+            except OffsetOutOfRange:
+                continue
+        raise Kafka2011Error(f"broker {broker_id} claims more than {MOST_PARTITIONS} partitions of {topic}")
+
+
+@contextmanager
+def open_cluster(zookeeper: str | None, brokers: str | None) -> Iterator[Cluster]:
+    """The cluster by ZooKeeper or by addresses, closed afterwards."""
+    if bool(zookeeper) == bool(brokers):
+        raise ConfigError("name the brokers by --zookeeper or by --broker, one of the two")
+    cluster = Cluster.from_zookeeper(zookeeper) if zookeeper else Cluster.from_brokers(brokers or "")
+    try:
+        yield cluster
+    finally:
+        cluster.close()

@@ -1,0 +1,233 @@
+"""Execute a plan: run the tasks, prove that nothing is missing, publish each topic in one commit.
+
+    planned -> running: tables exist, files are being written that nobody can see
+    running -> verified: every split met its neighbour, files hold as many rows as were read
+    verified -> published: one log entry with files and offsets; before it the table is as it was
+
+A crash anywhere leaves the table as before or complete. What to do after it is always the same: run again.
+
+Paper: §4.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from hadoop_etl.columns import DAY_MS, day_of
+from hadoop_etl.decode import make_decoder
+from hadoop_etl.errors import LoadError, TilingBroken, TooManyDead
+from hadoop_etl.events import CutsRefused, LoadProgress, LoadPublished, TaskFailed, TopicFailed
+from hadoop_etl.gaps import GapFiles
+from hadoop_etl.plan import CHUNK_SIZE, Plan, Range, TopicPlan
+from hadoop_etl.runners import Runner
+from hadoop_etl.task import Done, Work
+from hadoop_etl.tiling import check_rows, winners
+from hadoop_etl.warehouse import TopicTable, Warehouse
+from kafka2011.clock import SYSTEM_CLOCK, Clock
+from kafka2011.events import Journal
+from kafka2011.failpoints import fail_point
+from kafka2011.types import BrokerPartition
+
+
+@dataclass(slots=True)
+class TopicOutcome:
+    """What became of one topic."""
+
+    topic: str
+    version: int | None = None
+    rows: int = 0
+    dead: int = 0
+    late: int = 0
+    extra: int = 0
+    bytes: int = 0
+    files: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+    hours: Counter[int] = field(default_factory=Counter)
+    loaded: dict[BrokerPartition, tuple[int, int]] = field(default_factory=dict)
+    gaps: dict[BrokerPartition, tuple[int, int]] = field(default_factory=dict)
+    left: int = 0
+    """Bytes of the plan not loaded because of the deadline."""
+    error: str | None = None
+    note: str = ""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of a load."""
+
+    plan: Plan
+    topics: list[TopicOutcome] = field(default_factory=list)
+    seconds: float = 0.0
+    failed_tasks: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """Tell whether every topic was published or had nothing to publish."""
+        return all(topic.error is None for topic in self.topics)
+
+
+class Load:
+    """One execution of one plan. Thread: one."""
+
+    def __init__(
+        self,
+        warehouse: Warehouse,
+        runner: Runner,
+        *,
+        journal: Journal | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+        max_dead: float | None = None,
+        deadline_ms: int | None = None,
+        chunk_size: int = CHUNK_SIZE,
+    ) -> None:
+        self._warehouse, self._runner, self._journal, self._clock = warehouse, runner, journal or Journal(), clock
+        self._max_dead, self._deadline_ms, self._chunk_size = max_dead, deadline_ms, chunk_size
+        self._failed = 0
+
+    def run(self, plan: Plan) -> Outcome:
+        """Load and publish; a topic that fails does not keep the others from being published."""
+        began = self._clock.monotonic()
+        outcome = Outcome(plan)
+        waiting: list[TopicPlan] = []
+        for topic in plan.topics:
+            result = TopicOutcome(topic.topic)
+            outcome.topics.append(result)
+            table = self._warehouse.table(topic.topic)
+            published = table.published(plan.load)
+            if published is not None:
+                result.version, result.note = published, "was published before by this plan"
+            elif not any(part.size or part.gap for part in topic.ranges):
+                result.note = "nothing new"
+            else:
+                waiting.append(topic)
+                self._prepare(table, topic)
+        done = self._run_tasks(plan, waiting)
+        for topic in waiting:
+            result = next(r for r in outcome.topics if r.topic == topic.topic)
+            try:
+                self._publish(plan, topic, [d for d in done if d.work.topic == topic.topic], result)
+            except LoadError as error:
+                result.error = str(error)
+                self._journal.emit(TopicFailed(load=plan.load, topic=topic.topic, reason=str(error)))
+        outcome.seconds = self._clock.monotonic() - began
+        outcome.failed_tasks = self._failed
+        return outcome
+
+    def _prepare(self, table: TopicTable, topic: TopicPlan) -> None:
+        """Make the table and its new columns. Harmless if the load dies now: no row, no offset."""
+        columns = make_decoder(topic.form).columns
+        table.create(columns, topic.by_hour)
+        table.add_columns(columns)
+
+    def _run_tasks(self, plan: Plan, topics: Sequence[TopicPlan]) -> list[Done]:
+        works = [self._work(plan, t, p, i) for t in topics for p in t.ranges for i in range(len(p.splits))]
+        total = sum(work.split.end - work.split.start for work in works)
+        began = self._clock.monotonic()
+
+        def on_progress(done: int, failed: int) -> None:
+            if failed > self._failed:
+                reason = f"{failed - self._failed} attempts failed and are made again"
+                self._journal.emit(TaskFailed(load=plan.load, reason=reason))
+            self._failed = max(self._failed, failed)
+            self._journal.emit(
+                LoadProgress(
+                    load=plan.load,
+                    splits_done=done,
+                    splits=len(works),
+                    bytes_done=total * done // max(len(works), 1),
+                    bytes=total,
+                    seconds=round(self._clock.monotonic() - began, 1),
+                )
+            )
+
+        return self._runner.run(works, on_progress) if works else []
+
+    def _work(self, plan: Plan, topic: TopicPlan, part: Range, number: int) -> Work:
+        return Work(
+            load=plan.load,
+            topic=topic.topic,
+            part=part.part,
+            address=part.address,
+            split=part.splits[number],
+            form=topic.form,
+            table_uri=self._warehouse.table(topic.topic).uri,
+            by_hour=topic.by_hour,
+            load_day=day_of(plan.created_ms),
+            late_before_ms=plan.created_ms // DAY_MS * DAY_MS - DAY_MS,
+            chunk_size=self._chunk_size,
+            deadline_ms=self._deadline_ms,
+        )
+
+    def _publish(self, plan: Plan, topic: TopicPlan, done: Sequence[Done], result: TopicOutcome) -> None:
+        try:
+            ends, taken = self._verify(topic, done)
+        except TilingBroken as error:
+            self._journal.emit(CutsRefused(load=plan.load, topic=topic.topic, reason=str(error)))
+            again = plan.without_probed_cuts(topic.topic)
+            topic = next(t for t in again.topics if t.topic == topic.topic)
+            ends, taken = self._verify(topic, self._run_tasks(again, [topic]))
+        self._count(topic, ends, taken, result)
+        fail_point("etl.verify")
+        table = self._warehouse.table(topic.topic)
+        gaps = GapFiles(table, plan.load, topic.by_hour)
+        files = [file for one in taken for file in one.files]
+        if plan.kind == "backfill":
+            files += gaps.fill({part.part: (part.start, ends[part.part]) for part in topic.ranges})
+            following = {part.part: part.expected for part in topic.ranges if part.expected is not None}
+        else:
+            files += [file for part in topic.ranges if part.gap for file in gaps.record(part.part, part.gap)]
+            following = ends
+        result.version = table.commit(
+            expected={part.part: part.expected for part in topic.ranges if part.expected is not None},
+            following=following,
+            files=files,
+            removed=gaps.removed,
+            notes={"load": plan.load, "plan": plan.hash, "kind": plan.kind, "format": topic.form.as_dict()},
+        )
+        self._journal.emit(
+            LoadPublished(
+                load=plan.load,
+                topic=topic.topic,
+                version=result.version,
+                rows=result.rows,
+                dead=result.dead,
+                files=len(files),
+            )
+        )
+
+    def _verify(self, topic: TopicPlan, done: Sequence[Done]) -> tuple[dict[BrokerPartition, int], list[Done]]:
+        ends, taken = {}, []
+        for part in topic.ranges:
+            where = f"{topic.topic} {part.part}"
+            end, mine = winners(part, [d for d in done if d.work.part == part.part], where)
+            check_rows(mine, where)
+            ends[part.part] = end
+            taken += mine
+        return ends, taken
+
+    def _count(
+        self, topic: TopicPlan, ends: dict[BrokerPartition, int], taken: Sequence[Done], result: TopicOutcome
+    ) -> None:
+        for part in topic.ranges:
+            result.loaded[part.part] = (part.start, ends[part.part])
+            result.bytes += ends[part.part] - part.start
+            result.left += part.end - ends[part.part]
+            if part.gap is not None:
+                result.gaps[part.part] = part.gap
+        for one in taken:
+            result.rows += one.rows
+            result.dead += one.dead
+            result.late += one.late
+            result.extra += one.extra
+            result.files += len(one.files)
+            result.reasons.update(one.reasons)
+            result.hours.update(one.hours)
+        allowed = self._max_dead
+        if allowed is not None and result.dead > allowed * (result.rows + result.dead):
+            reasons = ", ".join(f"{count} x {reason}" for reason, count in result.reasons.most_common(3))
+            raise TooManyDead(
+                f"{topic.topic}: {result.dead} of {result.rows + result.dead} messages cannot be read ({reasons}), "
+                f"more than the {allowed:.4%} allowed; nothing of this topic was published"
+            )

@@ -1,0 +1,224 @@
+"""Make a plan: ask the table where it ended, the brokers how far they go, and decide what lies between.
+
+Paper: §3.1 (a reader may rewind; the broker deletes by age, whoever has read or not), §4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from hadoop_etl.cluster import Cluster
+from hadoop_etl.cuts import cut
+from hadoop_etl.decode import Format
+from hadoop_etl.errors import PlanChanged, RetentionGap
+from hadoop_etl.frames import read_frames
+from hadoop_etl.plan import SPLIT_SIZE, Plan, Range, TopicPlan, new_load
+from hadoop_etl.schema import AUDIT_SCHEMA, infer
+from hadoop_etl.warehouse import TableState, Warehouse
+from kafka2011.avro import TIME_FIELD, Schema, SchemaRegistry
+from kafka2011.clock import SYSTEM_CLOCK, Clock
+from kafka2011.errors import ConfigError
+from kafka2011.types import BrokerPartition
+
+SAMPLE_SIZE = 1 << 20
+AUDIT_TOPIC = "audit"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a person may choose about a load."""
+
+    formats: Mapping[str, str] = field(default_factory=dict)
+    """Topic to raw, json, avro or auto."""
+    schemas: SchemaRegistry | None = None
+    time_field: str = TIME_FIELD
+    by_hour: bool = False
+    start: str = "earliest"
+    """Where a partition the table has never seen begins: earliest or latest."""
+    on_gap: str = "fail"
+    """fail; earliest: go on at the broker's first offset; skip: leave the partition out of this load."""
+    max_bytes: int | None = None
+    split_size: int = SPLIT_SIZE
+
+
+class Planner:
+    """Makes plans for one warehouse and one cluster. Thread: one."""
+
+    def __init__(self, warehouse: Warehouse, cluster: Cluster, options: Options, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._warehouse, self._cluster, self._options, self._clock = warehouse, cluster, options, clock
+
+    def plan(self, topics: Sequence[str] = ()) -> Plan:
+        """Plan the named topics, or all that ZooKeeper knows."""
+        created_ms = self._clock.wall_ms()
+        names = list(topics) or self._cluster.topics()
+        # The audit first: what its events count was sent before, so the other ends, read later, include it.
+        names.sort(key=lambda name: (name != AUDIT_TOPIC, name))
+        planned = tuple(self._topic(name) for name in names)
+        return Plan(new_load(created_ms), created_ms, self._warehouse.root, planned)
+
+    def _topic(self, topic: str) -> TopicPlan:
+        table = self._warehouse.table(topic)
+        state = table.state()
+        parts = self._cluster.partitions(topic)
+        missing = [part for part in state.offsets if part.broker_id not in self._cluster.brokers]
+        if missing:
+            raise PlanChanged(
+                f"{topic}: partitions {', '.join(map(str, missing))} were loaded before and their broker is not there "
+                "now; start it, or leave the topic out"
+            )
+        budget = self._options.max_bytes
+        ranges = []
+        for part in sorted({*parts, *state.offsets}):
+            found = self.range(topic, part, state.offsets.get(part), budget)
+            if found is not None:
+                ranges.append(found)
+                budget = None if budget is None else max(budget - found.size, 0)
+        # Offsets first, schemas after: whatever lies before those offsets had its schema registered before.
+        by_hour = table.by_hour() if state.version >= 0 else self._options.by_hour
+        return TopicPlan(topic, self._format(topic, ranges, state), by_hour, tuple(ranges))
+
+    def range(self, topic: str, part: BrokerPartition, expected: int | None, budget: int | None) -> Range | None:
+        """What to load of one partition; None if it is to be left out."""
+        boundaries = self._cluster.boundaries(topic, part)
+        first, end = self._cluster.first_offset(topic, part), max(boundaries, default=0)
+        gap = None
+        if expected is None:
+            start = first if self._options.start == "earliest" else end
+        elif expected > end:
+            raise PlanChanged(
+                f"{topic} {part}: the table goes to {expected}, the broker only to {end}. The broker lost data or is "
+                "another one; rewind the table if it is to be loaded again"
+            )
+        elif expected < first:
+            if self._options.on_gap == "fail":
+                raise RetentionGap(
+                    f"{topic} {part}: offsets {expected} to {first} were deleted on the broker before they were "
+                    "loaded. Nothing was loaded. --on-gap earliest records the gap and goes on at its end, "
+                    "--on-gap skip leaves this partition out"
+                )
+            if self._options.on_gap == "skip":
+                return None
+            gap, start = (expected, first), first
+        else:
+            start = expected
+        return self._range(topic, part, start, end, expected, boundaries, gap, budget)
+
+    def _range(
+        self,
+        topic: str,
+        part: BrokerPartition,
+        start: int,
+        end: int,
+        expected: int | None,
+        boundaries: Sequence[int],
+        gap: tuple[int, int] | None,
+        budget: int | None,
+    ) -> Range:
+        fetch = partial(self._cluster.connection(part.broker_id).fetch, topic, part.partition)
+        if budget is not None and end - start > budget:
+            sure = [b for b in boundaries if start + budget // 2 < b <= start + budget]
+            end = max(sure) if sure else _walk_to(fetch, start, budget)
+        segments = tuple(sorted(b for b in boundaries if start < b < end))
+        splits = tuple(cut(start, end, segments, self._options.split_size, fetch))
+        return Range(part, self._cluster.address(part.broker_id), start, end, expected, splits, segments, gap)
+
+    def hole(self, topic: str, part: BrokerPartition, start: int, end: int) -> Range:
+        """The range of a backfill, whose ends are boundaries already known."""
+        return self._range(topic, part, start, end, None, self._cluster.boundaries(topic, part), None, None)
+
+    # -- how payloads are read --------------------------------------------------------------------------------------
+
+    def _format(self, topic: str, ranges: Sequence[Range], state: TableState) -> Format:
+        noted = state.notes.get("format")
+        wanted = self._options.formats.get(topic, "auto")
+        time_field = noted["time_field"] if noted else self._options.time_field
+        if topic == AUDIT_TOPIC:
+            return Format("json", {0: AUDIT_SCHEMA}, "window_start_ms")
+        if wanted == "auto":
+            wanted = noted["name"] if noted else self._guess(topic, ranges)
+        registered = self._registered(topic)
+        if wanted == "avro":
+            if not registered:
+                raise ConfigError(f"{topic} is to be read as Avro but no schema is registered for it (--schemas)")
+            return Format("avro", registered, time_field)
+        if wanted == "json":
+            known = Format.from_dict(noted).schemas.get(0) if noted and noted["name"] == "json" else None
+            newest = registered[max(registered)] if registered else infer(self._sample(topic, ranges), topic)
+            return Format("json", {0: _extend(known, newest)}, time_field)
+        return Format("raw", {}, time_field)
+
+    def _registered(self, topic: str) -> dict[int, Schema]:
+        registry = self._options.schemas
+        return {} if registry is None else {number: registry.schema(number) for number in registry.ids(topic)}
+
+    def _guess(self, topic: str, ranges: Sequence[Range]) -> str:
+        if self._registered(topic):
+            return "avro"
+        sample = self._sample(topic, ranges)
+        return "json" if sample and infer(sample, topic)["fields"] else "raw"
+
+    def _sample(self, topic: str, ranges: Sequence[Range]) -> list[bytes]:
+        """Payloads from the beginning of each range, a thousand at most."""
+        found: list[bytes] = []
+        for part in ranges:
+            if not part.size or len(found) >= 1000:
+                continue
+            fetch = self._cluster.connection(part.part.broker_id).fetch
+            data = fetch(topic, part.part.partition, part.start, min(part.size, SAMPLE_SIZE))
+            for rows in read_frames(data, part.start, at_end=False).rows:
+                found += rows.payload.slice(0, 1000).to_pylist()
+        return found
+
+
+def _walk_to(fetch: partial[bytes], start: int, budget: int) -> int:
+    """The message boundary at or below ``start + budget``, walked from ``start``, so that it is sure; one message at
+    least, or a small budget would never get anywhere."""
+    if not budget:
+        return start
+    position = start
+    while True:
+        data = fetch(position, 4 << 20)
+        frames = read_frames(data, position, at_end=False)
+        if not frames.size:
+            return position
+        if position + frames.size > start + budget:
+            break
+        position += frames.size
+    ends = [int(end) for rows in frames.rows for end in rows.next_offset] + [dead.next_offset for dead in frames.dead]
+    inside = [end for end in ends if end <= start + budget]
+    return max(inside, default=position if position > start else min(ends))
+
+
+def _extend(known: Schema | None, newest: Schema) -> Schema:
+    """The schema the table was made with, and whatever fields are new: a column's type stays what it was."""
+    if known is None:
+        return newest
+    have = {f["name"] for f in known["fields"]}
+    return {**known, "fields": [*known["fields"], *(f for f in newest["fields"] if f["name"] not in have)]}
+
+
+def check_still_fits(plan: Plan, warehouse: Warehouse, cluster: Cluster) -> None:
+    """Refuse a saved plan the world has moved away from, naming what changed."""
+    changes = []
+    if plan.warehouse != warehouse.root:
+        changes.append(f"it is for the warehouse {plan.warehouse}")
+    for topic in plan.topics:
+        offsets = warehouse.table(topic.topic).state().offsets
+        for part in topic.ranges:
+            where = f"{topic.topic} {part.part}"
+            if plan.kind == "load" and offsets.get(part.part) != part.expected:
+                changes.append(f"{where}: the table is at {offsets.get(part.part)}, the plan begins at {part.expected}")
+            address = cluster.brokers.get(part.part.broker_id)
+            if address != part.address:
+                changes.append(f"{where}: the plan's {part.address} is now {address or 'gone'}")
+                continue
+            first, end = cluster.first_offset(topic.topic, part.part), max(cluster.boundaries(topic.topic, part.part))
+            if part.size and first > part.start:
+                changes.append(f"{where}: the broker deleted up to {first}, the plan begins at {part.start}")
+            if end < part.end:
+                changes.append(f"{where}: the broker ends at {end}, the plan at {part.end}")
+    if changes:
+        raise PlanChanged(f"plan {plan.load} does not fit any more: {'; '.join(changes)}. Make a new plan")
+

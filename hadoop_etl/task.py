@@ -1,0 +1,274 @@
+"""The body of a task: read one split from its broker, decode it, write its files.
+
+Runs in a Spark executor, or in this process for small loads. It publishes nothing: it returns what it wrote, and the
+driver decides. Reading the same bytes again gives the same rows, so a task may be run any number of times.
+
+Paper: §3.1 (a reader asks for an offset and a size; the broker remembers nothing), §4.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hadoop_etl.columns import (
+    DAY_MS,
+    DEAD_DAY,
+    EARLIEST_MS,
+    HOUR_MS,
+    LATEST_MS,
+    Ints,
+    day_of,
+    dead_table,
+    file_schema,
+)
+from hadoop_etl.cuts import Split
+from hadoop_etl.decode import Decoded, Format, make_decoder, time_column
+from hadoop_etl.errors import LoadError
+from hadoop_etl.files import SplitFiles, WrittenFile
+from hadoop_etl.frames import MAX_ENTRY, Frames, read_frames
+from kafka2011.client import BrokerConnection
+from kafka2011.errors import ConnectionFailed, RequestTimedOut
+from kafka2011.failpoints import fail_point
+from kafka2011.types import BrokerAddress, BrokerPartition
+
+PATIENCE_S = 120.0
+"""How long a task waits for a broker that went away in mid-read."""
+
+Flags = npt.NDArray[np.bool_]
+DeadRows = list[tuple[int, int, int, bytes | None, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One split with all a task needs to know; small, and can be pickled."""
+
+    load: str
+    topic: str
+    part: BrokerPartition
+    address: BrokerAddress
+    split: Split
+    form: Format
+    table_uri: str
+    by_hour: bool
+    load_day: str
+    late_before_ms: int
+    chunk_size: int
+    deadline_ms: int | None = None
+
+
+@dataclass(slots=True)
+class Done:
+    """What a task did. ``end`` is where its walk stopped; ``stopped`` says that the deadline was the reason."""
+
+    work: Work
+    end: int
+    files: list[WrittenFile] = field(default_factory=list)
+    rows: int = 0
+    dead: int = 0
+    late: int = 0
+    extra: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+    hours: Counter[int] = field(default_factory=Counter)
+    seconds: float = 0.0
+    stopped: bool = False
+
+
+def load_split(work: Work, attempt: str) -> Done:
+    """Load one split; ``attempt`` makes the file names this run's own."""
+    began = time.monotonic()
+    decoder = make_decoder(work.form)
+    schema = file_schema(decoder.columns)
+    stem = f"{work.load}-{work.part}-{work.split.start}-{attempt}"
+    files = SplitFiles(work.table_uri, stem, schema, work.part.broker_id, work.part.partition)
+    sorter = _Sorter(work, files, schema)
+    done = Done(work, work.split.start)
+    for frames, done.end in read_split(work.topic, work.part, work.address, work.split, work.chunk_size):
+        batch = Batch.of(frames)
+        dead: DeadRows = [(d.offset, d.index, d.next_offset, d.data, d.reason) for d in frames.dead]
+        if len(batch.payload):
+            decoded = decoder.decode(batch.payload)
+            dead += [batch.dead_row(place, reason) for place, reason in decoded.dead.items()]
+            dead += sorter.add(batch, decoded, done)
+        sorter.add_dead(dead, done)
+        if work.deadline_ms is not None and time.time_ns() // 1_000_000 >= work.deadline_ms:
+            done.stopped = done.end < work.split.end
+            break
+    done.files = files.close()
+    fail_point("etl.task.done")
+    done.seconds = time.monotonic() - began
+    return done
+
+
+def read_split(
+    topic: str, part: BrokerPartition, address: BrokerAddress, split: Split, chunk_size: int
+) -> Iterator[tuple[Frames, int]]:
+    """The chunks of a split, each with the offset it reaches; the last one may reach beyond an unsure end."""
+    position, size = split.start, chunk_size
+    with BrokerConnection(address.host, address.port, connect_timeout_s=5.0) as connection:
+        while position < split.end:
+            # Beyond the end only for an entry that crosses it, and never beyond a boundary that is sure.
+            last = split.end if size == chunk_size else split.sure_end
+            asked = min(size, last - position)
+            data = _fetch(connection, topic, part, position, asked)
+            # An entry never crosses a segment, and an answer shorter than asked for is the end of one.
+            at_end = position + len(data) >= split.sure_end or (size >= MAX_ENTRY and len(data) < asked)
+            frames = read_frames(data, position, at_end=at_end)
+            if frames.size:
+                position, size = position + frames.size, chunk_size
+                yield frames, position
+            elif size < MAX_ENTRY:
+                size = min(size * 4, MAX_ENTRY)
+            else:
+                raise LoadError(
+                    f"{topic} {part}: nothing readable within {len(data)} bytes at offset {position}; is this a "
+                    "message boundary? Plan again, and look at the broker's log with 'kafka2011 log verify'"
+                )
+
+
+def _fetch(connection: BrokerConnection, topic: str, part: BrokerPartition, offset: int, size: int) -> bytes:
+    """Fetch, waiting for a broker that is away: what was flushed is there again when it returns."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            data = connection.fetch(topic, part.partition, offset, size)
+        except (ConnectionFailed, RequestTimedOut):
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+            continue
+        if not data:
+            raise LoadError(
+                f"{topic} {part}: the broker at {connection} has nothing at offset {offset}, which was flushed when "
+                "the load was planned. It lost data, or is another broker; nothing was published"
+            )
+        return data
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The messages of a chunk as columns of one length."""
+
+    payload: pa.Array
+    offset: Ints
+    index: Ints
+    following: Ints
+
+    @classmethod
+    def of(cls, frames: Frames) -> Batch:
+        """All rows of a chunk together."""
+        rows = frames.rows
+        if not rows:
+            empty = np.zeros(0, dtype=np.int64)
+            return cls(pa.array([], pa.binary()), empty, empty, empty)
+        if len(rows) == 1:
+            return cls(rows[0].payload, rows[0].offset, rows[0].index, rows[0].next_offset)
+        return cls(
+            pa.concat_arrays([r.payload for r in rows]),
+            np.concatenate([r.offset for r in rows]),
+            np.concatenate([r.index for r in rows]),
+            np.concatenate([r.next_offset for r in rows]),
+        )
+
+    def dead_row(self, place: int, reason: str) -> tuple[int, int, int, bytes, str]:
+        """One of the messages as a dead row."""
+        data: bytes = self.payload[place].as_py()
+        return int(self.offset[place]), int(self.index[place]), int(self.following[place]), data, reason
+
+
+class _Sorter:
+    """Puts rows under the day of their event. Thread: one."""
+
+    def __init__(self, work: Work, files: SplitFiles, schema: pa.Schema) -> None:
+        self._work, self._files, self._schema = work, files, schema
+        self._time = time_column(work.form)
+
+    def add(self, batch: Batch, decoded: Decoded, done: Done) -> DeadRows:
+        """File the decoded rows and count them; return those whose time no calendar has."""
+        time_ms, has_time = self._times(decoded.columns)
+        table = self._table(batch, decoded, pa.array(time_ms, mask=~has_time))
+        impossible = has_time & ((time_ms < EARLIEST_MS) | (time_ms > LATEST_MS))
+        dead: DeadRows = []
+        if impossible.any():
+            for i in np.flatnonzero(impossible):
+                dead.append(batch.dead_row(int(decoded.kept[i]), f"event time out of range: {time_ms[i]} ms"))
+            table = table.filter(pa.array(~impossible))
+            time_ms, has_time = time_ms[~impossible], has_time[~impossible]
+        done.rows += table.num_rows
+        done.late += int((has_time & (time_ms < self._work.late_before_ms)).sum())
+        if "extra" in table.column_names:
+            done.extra += table.num_rows - table.column("extra").null_count
+        hours, counts = np.unique(time_ms[has_time] // HOUR_MS, return_counts=True)
+        done.hours.update(dict(zip(hours.tolist(), counts.tolist(), strict=True)))
+        self._file(table, time_ms, has_time)
+        return dead
+
+    def add_dead(self, dead: DeadRows, done: Done) -> None:
+        if dead:
+            table = dead_table(self._work.part.broker_id, self._work.part.partition, dead, self._schema)
+            self._files.add(self._keys(DEAD_DAY, 0), table)
+            done.dead += len(dead)
+            done.reasons.update(reason.partition(":")[0][:80] for *_, reason in dead)
+
+    def _times(self, columns: pa.Table) -> tuple[Ints, Flags]:
+        """The events' own times in milliseconds, and which have one."""
+        count = columns.num_rows
+        if self._time not in columns.column_names:
+            return np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.bool_)
+        column = columns.column(self._time).combine_chunks()
+        if pa.types.is_timestamp(column.type):
+            column = pc.cast(column, pa.timestamp("ms", tz="UTC"), safe=False)
+        elif not pa.types.is_integer(column.type):
+            return np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.bool_)
+        numbers = pc.cast(column, pa.int64())
+        known = pc.is_valid(numbers).to_numpy(zero_copy_only=False)
+        return pc.fill_null(numbers, 0).to_numpy(zero_copy_only=False), known
+
+    def _table(self, batch: Batch, decoded: Decoded, time_ms: pa.Array) -> pa.Table:
+        columns, kept = decoded.columns, decoded.kept
+        count = columns.num_rows
+        own = {
+            "kbroker": pa.repeat(pa.scalar(self._work.part.broker_id, pa.int32()), count),
+            "kpart": pa.repeat(pa.scalar(self._work.part.partition, pa.int32()), count),
+            "koffset": pa.array(batch.offset[kept], pa.int64()),
+            "kidx": pa.array(batch.index[kept].astype(np.int32), pa.int32()),
+            "knext": pa.array(batch.following[kept], pa.int64()),
+            "ts": pc.cast(pc.cast(time_ms, pa.timestamp("ms", tz="UTC")), pa.timestamp("us", tz="UTC"), safe=False),
+            "schema_id": decoded.schema_id,
+        }
+        names = set(columns.column_names)
+        made = []
+        for f in self._schema:
+            column = own.get(f.name)
+            if column is None:
+                column = columns.column(f.name) if f.name in names else pa.nulls(count, f.type)
+            made.append(column)
+        return pa.table(made, schema=self._schema)
+
+    def _file(self, table: pa.Table, time_ms: Ints, has_time: Flags) -> None:
+        """Split by day (and hour); an event without a time goes under the day of the load."""
+        step = HOUR_MS if self._work.by_hour else DAY_MS
+        bins = np.where(has_time, time_ms // step, np.iinfo(np.int64).min)
+        if not len(bins):
+            return
+        if bins.min() == bins.max():
+            self._files.add(self._bin_keys(int(bins[0]), step), table)
+            return
+        for number in np.unique(bins):
+            self._files.add(self._bin_keys(int(number), step), table.filter(pa.array(bins == number)))
+
+    def _bin_keys(self, number: int, step: int) -> dict[str, str]:
+        if number == np.iinfo(np.int64).min:
+            return self._keys(self._work.load_day, 0)
+        return self._keys(day_of(number * step), number * step // HOUR_MS % 24)
+
+    def _keys(self, day: str, hour: int) -> dict[str, str]:
+        return {"dt": day, "hr": f"{hour:02}"} if self._work.by_hour else {"dt": day}
+
