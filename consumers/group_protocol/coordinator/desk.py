@@ -20,6 +20,9 @@ from kafka2011.clock import SYSTEM_CLOCK, Clock
 from kafka2011.errors import Kafka2011Error
 from kafka2011.events import Event, Journal
 
+MAX_PREFIX = 200
+"""Characters of a client's own name in its member id: ids travel and are stored in strings of bounded length."""
+
 Continuation = Callable[[float], None]
 """Called with the time once records are durable, or once it is known that they are not."""
 
@@ -62,7 +65,7 @@ class Desk:
 
     def new_member_id(self, prefix: str) -> str:
         """``<client id or instance id>-<random uuid>`` (§6)."""
-        return f"{prefix}-{self._new_id()}"
+        return f"{prefix[:MAX_PREFIX]}-{self._new_id()}"
 
     def tell(self, event: Event) -> None:
         self._journal.emit(event)
