@@ -23,7 +23,7 @@ from kafka2011.errors import ConfigError, Kafka2011Error
 from kafka2011.types import BrokerAddress
 from zk_registry.brokers import BrokerRegistry
 from zk_registry.events import BrokerDeregistered, RegistrationDelayed
-from zk_registry.operations import RegistryError
+from zk_registry.operations import ConnectionLoss, RegistryError, SessionExpired
 from zk_registry.registration import BrokerIdTaken, Registration
 from zk_registry.session import Tls, ZooKeeperSession
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from kafka2011.broker.service import Broker
 
 _SECTION = "ZooKeeper (§3.2)"
+_START_PATIENCE_S = 60.0
 _RETRY_S = 0.2
 _MAX_RETRY_S = 2.0
 
@@ -77,6 +78,7 @@ class ZooKeeperPlugin:
         )
         self.registry = BrokerRegistry(self._session, journal=broker.journal)
         self._registration: Registration | None = None
+        self._is_registered = False
         self._modern: str | None = None
         self._wake = threading.Event()
         self._stopping = threading.Event()
@@ -137,35 +139,39 @@ class ZooKeeperPlugin:
         assert self._registration is not None
         try:
             self._session.start()
-            self._registration.reconcile()
         except Exception as error:
             # Whatever it is, the one who starts the broker must hear of it.
-            self._session.close()
             self._in_reactor(self._started.errback, error)
             return
-        self._in_reactor(self._started.callback, None)
+        give_up = SYSTEM_CLOCK.monotonic() + _START_PATIENCE_S
         pause_s: float | None = None
-        while True:
-            self._wake.wait(pause_s)
+        while not self._stopping.is_set():
             self._wake.clear()
-            if self._stopping.is_set():
-                return
             try:
                 self._registration.reconcile()
                 pause_s = None
+                if not self._is_registered:
+                    self._is_registered = True
+                    self._in_reactor(self._started.callback, None)
             except (RegistryError, BrokerIdTaken) as error:
-                if self._stopping.is_set():
+                passes = isinstance(error, ConnectionLoss | SessionExpired) and SYSTEM_CLOCK.monotonic() < give_up
+                if not self._is_registered and not passes:
+                    self._in_reactor(self._started.errback, error)
                     return
-                if pause_s is None:
+                if pause_s is None and not self._stopping.is_set():
                     self._broker.journal.emit(RegistrationDelayed(reason=str(error)))
                 # Everyone comes back at once after an outage; the jitter spreads them.
                 pause_s = min(_MAX_RETRY_S, (pause_s or _RETRY_S) * (1.5 + random.random()))
+            self._wake.wait(pause_s)
+        if not self._is_registered:
+            self._in_reactor(self._started.errback, Kafka2011Error("stopped before it was registered in ZooKeeper"))
 
     def _leave(self, stopped: Deferred[None]) -> None:
         self._session.close()
         if self._worker.is_alive():
             self._worker.join(2.0)
-        self._broker.journal.emit(BrokerDeregistered(broker_id=self._broker.address.broker_id))
+        if self._is_registered:
+            self._broker.journal.emit(BrokerDeregistered(broker_id=self._broker.address.broker_id))
         self._in_reactor(stopped.callback, None)
 
     def _in_reactor(self, call: Callable[[Any], None], argument: object) -> None:

@@ -24,7 +24,7 @@ _REFRESH_S = 0.5
 
 @contextmanager
 def _session(connect: str) -> Iterator[ZooKeeperSession]:
-    with ZooKeeperSession(connect, timeout_s=6.0, connect_timeout_s=5.0) as session:
+    with ZooKeeperSession(connect, timeout_s=6.0, connect_timeout_s=3.0) as session:
         try:
             yield session
         except (ConnectionLoss, SessionExpired) as error:

@@ -84,7 +84,7 @@ class ZooKeeperSession:
         create_chroot: bool = False,
     ) -> None:
         self.connect, self._timeout_s = connect, timeout_s
-        self._call_timeout_s = timeout_s if call_timeout_s is None else call_timeout_s
+        self._call_timeout_s = max(timeout_s, 6.0) if call_timeout_s is None else call_timeout_s
         self._connect_timeout_s = max(timeout_s, 10.0) if connect_timeout_s is None else connect_timeout_s
         self._create_chroot = create_chroot
         self._credential, self._tls = credential, tls
