@@ -1,0 +1,151 @@
+"""``kafka2011 produce``: lines to messages.
+
+Paper: §3 (producer), §5 (batches, no acknowledgement).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from importlib.metadata import entry_points
+from typing import BinaryIO
+
+import click
+
+from kafka2011.cli.output import CONTEXT, fail, note
+from kafka2011.producer import Codec, Producer, Router, StaticRouter, parse_brokers
+from kafka2011.producer.carrier import Acks
+
+_CHUNK = 1 << 16
+_PROGRESS_S = 1.0
+
+
+@click.command(context_settings=CONTEXT)
+@click.argument("topic")
+@click.option(
+    "-b",
+    "--broker",
+    default="127.0.0.1:9092",
+    show_default=True,
+    envvar="KAFKA2011_BROKER",
+    metavar="HOST:PORT[,…]",
+    help="One broker or several; each batch goes to one of them.",
+)
+@click.option("-z", "--zookeeper", metavar="HOST:PORT[/CHROOT]", help="Find brokers and partitions in ZooKeeper.")
+@click.option("-p", "--partition", type=click.IntRange(min=0), help="This partition (default: the broker picks).")
+@click.option("--file", "files", type=click.File("rb"), multiple=True, help="Read lines from files, not from stdin.")
+@click.option("-k", "--key-separator", metavar="TEXT", help="Lines are KEY TEXT MESSAGE; the key picks the partition.")
+@click.option("--rate", type=click.FloatRange(min=0, min_open=True), metavar="N", help="At most N messages a second.")
+@click.option("--batch-size", default=200, show_default=True, type=click.IntRange(min=1), help="Messages per request.")
+@click.option("--codec", default="none", show_default=True, type=click.Choice(["none", "gzip", "snappy"]))
+@click.option(
+    "--acks",
+    default="none",
+    show_default=True,
+    type=click.Choice(["none", "appended", "flushed"]),
+    help="Wait for the broker's word; not in 2011.",
+)
+@click.option("--progress/--no-progress", default=None, help="Count on stderr while sending (default: on a terminal).")
+def produce(
+    topic: str,
+    broker: str,
+    zookeeper: str | None,
+    partition: int | None,
+    files: tuple[BinaryIO, ...],
+    key_separator: str | None,
+    rate: float | None,
+    batch_size: int,
+    codec: str,
+    acks: Acks,
+    progress: bool | None,
+) -> None:
+    """Publish each line as a message (§3). Without --acks nobody confirms anything (§5).
+
+    \b
+    echo hello | kafka2011 produce clicks
+    kafka2011 produce clicks --file access.log --codec gzip --rate 1000
+    kafka2011 produce clicks -z 127.0.0.1:2181 -k : <<< 'member42:viewed profile 7'
+    """
+    if key_separator is not None and zookeeper is None:
+        raise click.UsageError("--key-separator needs --zookeeper: a broker list does not know the partitions")
+    if partition is not None and zookeeper is not None:
+        raise click.UsageError("--partition is for --broker; with --zookeeper a key picks the partition")
+    report = _Progress(sys.stderr.isatty() if progress is None else progress)
+    producer = Producer(
+        _router(broker, zookeeper, partition),
+        batch_size=batch_size,
+        codec=Codec[codec.upper()],
+        acks=acks,
+        on_drop=lambda topic, n, reason: note(f"dropped {n} messages of {topic}: {reason}"),
+    )
+    with producer:
+        for source in files or (sys.stdin.buffer,):
+            for lines in _paced(_lines(source), rate):
+                if key_separator is None:
+                    producer.send(topic, lines)
+                else:
+                    _send_keyed(producer, topic, lines, key_separator.encode())
+                report(len(lines))
+    counters = producer.counters
+    note(f"{counters.sent} messages sent to {topic} in {counters.requests} requests, {counters.dropped} dropped")
+    if counters.dropped:
+        fail(f"{counters.dropped} of {counters.accepted} messages were not delivered")
+
+
+def _router(brokers: str, zookeeper: str | None, partition: int | None) -> Router:
+    if zookeeper is None:
+        return StaticRouter(parse_brokers(brokers), (-1,) if partition is None else (partition,))
+    for plugin in entry_points(group="kafka2011.routers", name="zookeeper"):
+        make: Callable[[str], Router] = plugin.load()
+        return make(zookeeper)
+    raise click.UsageError("--zookeeper needs the package zk_registry: pip install 'kafka2011[zk]'")
+
+
+def _send_keyed(producer: Producer, topic: str, lines: list[bytes], separator: bytes) -> None:
+    for line in lines:
+        key, found, payload = line.partition(separator)
+        if not found:
+            raise click.UsageError(f"no {separator.decode()!r} in the line {line[:60]!r}")
+        producer.send(topic, payload, key=key)
+
+
+def _lines(source: BinaryIO) -> Iterator[list[bytes]]:
+    """Lines without their ends, as many at a time as there are to read now."""
+    rest = b""
+    while chunk := os.read(source.fileno(), _CHUNK):
+        *lines, rest = (rest + chunk).split(b"\n")
+        if lines:
+            yield lines
+    if rest:
+        yield [rest]
+
+
+def _paced(chunks: Iterator[list[bytes]], rate: float | None) -> Iterator[list[bytes]]:
+    if rate is None:
+        yield from chunks
+        return
+    started, sent = time.monotonic(), 0
+    step = max(int(rate / 20), 1)
+    for chunk in chunks:
+        for start in range(0, len(chunk), step):
+            some = chunk[start : start + step]
+            time.sleep(max(started + sent / rate - time.monotonic(), 0))
+            yield some
+            sent += len(some)
+
+
+class _Progress:
+    """A count on stderr, once a second."""
+
+    def __init__(self, wanted: bool) -> None:
+        self._wanted = wanted
+        self._sent = 0
+        self._next = time.monotonic() + _PROGRESS_S
+
+    def __call__(self, n_messages: int) -> None:
+        self._sent += n_messages
+        if self._wanted and time.monotonic() >= self._next:
+            self._next = time.monotonic() + _PROGRESS_S
+            note(f"{self._sent} messages so far")
