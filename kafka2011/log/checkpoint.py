@@ -47,12 +47,12 @@ def write_checkpoint(directory: Path, points: Mapping[str, RecoveryPoint]) -> No
     sync_directory(directory)
 
 
-def read_checkpoint(directory: Path) -> dict[str, RecoveryPoint]:
-    """The recovery points by ``<topic>-<partition>``; none if the file is missing or damaged (then more is scanned)."""
+def read_checkpoint(directory: Path) -> dict[str, RecoveryPoint] | None:
+    """The recovery points by ``<topic>-<partition>``: none of a damaged file, None if there never was one."""
     try:
         data = (directory / FILE).read_bytes()
     except FileNotFoundError:
-        return {}
+        return None
     body, _, tail = data.rpartition(b"crc ")
     if tail.strip() != f"{crc32(body):08x}".encode() or not body.startswith(_TITLE.encode()):
         return {}

@@ -42,7 +42,7 @@ class LogStore:
         self.journal = journal or Journal(clock=clock)
         self.offline: dict[TopicPartition, LogCorrupt] = {}
         self._logs: dict[tuple[str, int], Log] = {}
-        self._points: dict[str, RecoveryPoint] = {}
+        self._points: dict[str, RecoveryPoint] | None = None
         self._topic_created: list[Callable[[str, int], None]] = []
         self._guard = ClockGuard(clock)
         self._checkpointing = threading.Lock()
@@ -141,7 +141,7 @@ class LogStore:
                 str(TopicPartition(log.topic, log.partition)): RecoveryPoint(log.first_offset, log.flushed_offset)
                 for log in self.logs()
             }
-            points |= {name: p for where in self.offline if (p := self._points.get(name := str(where)))}
+            points |= {name: p for where in self.offline if (p := self._point(name := str(where)))}
             try:
                 write_checkpoint(self.directory, points)
             except OSError as error:
@@ -181,12 +181,16 @@ class LogStore:
 
     def _load(self, where: TopicPartition, clean: bool) -> None:
         try:
-            log = self._opened(where, clean=clean, point=self._points.get(str(where)))
+            log = self._opened(where, clean=clean, point=self._point(str(where)))
             self._logs[where.topic, where.partition] = log
         except (LogCorrupt, OSError) as error:
             reason = str(error) if isinstance(error, LogCorrupt) else f"partition {where} is offline: {error}"
             self.offline[where] = LogCorrupt(reason)
             self.journal.emit(PartitionOffline(topic=where.topic, partition=where.partition, reason=reason))
+
+    def _point(self, name: str) -> RecoveryPoint | None:
+        """Where to trust a partition up to. One that came after the checkpoint: nowhere. No checkpoint: 0.7's rule."""
+        return None if self._points is None else self._points.get(name, RecoveryPoint(0, 0))
 
     def _opened(self, where: TopicPartition, *, clean: bool, point: RecoveryPoint | None) -> Log:
         directory = self.directory / str(where)
@@ -203,8 +207,8 @@ class LogStore:
         with os.scandir(self.directory) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
                 topic, dash, number = entry.name.rpartition("-")
-                if entry.name.startswith("."):
-                    continue
+                if entry.name.startswith(".kafka") and entry.is_file(follow_symlinks=False):
+                    continue  # the lock, the marker and the recovery points
                 if entry.is_symlink() or not entry.is_dir(follow_symlinks=False):
                     reason = "a symbolic link" if entry.is_symlink() else "not a directory"
                 elif not (dash and number.isascii() and number.isdigit() and str(int(number)) == number):
