@@ -37,7 +37,8 @@ def zk() -> None:
 
 
 @zk.command(context_settings=CONTEXT)
-@click.option("--port", type=click.IntRange(1, 65000), default=2181, show_default=True, help="Of the first server.")
+@click.option("--port", type=click.IntRange(0, 65000), default=2181, show_default=True,
+              help="Of the first server; 0 takes free ones.")
 @click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), help="Kept; without it: temporary.")
 @click.option("--servers", type=click.Choice(["1", "3"]), default="1", show_default=True)
 @click.option("--tick-ms", type=click.IntRange(100, 10_000), default=500, show_default=True)
@@ -55,7 +56,7 @@ def start(port: int, data_dir: Path | None, servers: str, tick_ms: int, ready_fi
     over = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: over.set())
-    with EmbeddedZooKeeper(int(servers), data_dir, port, tick_ms) as zookeeper:
+    with EmbeddedZooKeeper(int(servers), data_dir, port or None, tick_ms) as zookeeper:
         pids = [server.pid for server in zookeeper.servers]
         if ready_file is not None:
             _write_whole(ready_file, json.dumps({"connect": zookeeper.connect, "pid": os.getpid(), "pids": pids}))
