@@ -1,0 +1,139 @@
+"""The codec by itself: headers, versions, limits, and the traps of the format."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from consumers.group_protocol.codec import (
+    APIS,
+    ApiKey,
+    Struct,
+    UnsupportedVersion,
+    decode_header,
+    decode_request,
+    decode_response,
+    encode_request,
+    encode_response,
+)
+from consumers.group_protocol.codec.primitives import MAX_ITEMS, Reader
+from consumers.group_protocol.codec.schema import parse_fields
+from kafka2011.errors import InvalidRequest
+from tests.unit.group_protocol_wire.values import OFFERED, named, random_body
+
+
+def _decode(frame: bytes) -> Struct:
+    return decode_request(frame, decode_header(frame))
+
+
+def test_offer_is_the_recommended_one() -> None:
+    """Exactly the versions that all known clients work with are offered (spec §1.4)."""
+    offered = {api.key.name: (api.first, api.last) for api in APIS.values() if not api.key.name.startswith("SASL")}
+
+    assert offered == {
+        "PRODUCE": (3, 8), "FETCH": (4, 11), "LIST_OFFSETS": (1, 5), "METADATA": (0, 12), "OFFSET_COMMIT": (2, 9),
+        "OFFSET_FETCH": (1, 9), "FIND_COORDINATOR": (0, 2), "JOIN_GROUP": (0, 5), "HEARTBEAT": (0, 3),
+        "LEAVE_GROUP": (0, 3), "SYNC_GROUP": (0, 3), "DESCRIBE_GROUPS": (0, 4), "LIST_GROUPS": (0, 2),
+        "API_VERSIONS": (0, 3), "CREATE_TOPICS": (2, 4), "INIT_PRODUCER_ID": (0, 1),
+        "OFFSET_FOR_LEADER_EPOCH": (2, 3), "ADD_PARTITIONS_TO_TXN": (0, 2), "ADD_OFFSETS_TO_TXN": (0, 2),
+        "END_TXN": (0, 2), "TXN_OFFSET_COMMIT": (0, 2), "CONSUMER_GROUP_HEARTBEAT": (1, 1),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("case", OFFERED, ids=named)
+def test_round_trip(case: tuple[ApiKey, int]) -> None:
+    """What is written is read back, as request and as answer, in every version offered (spec §1.5)."""
+    key, version = case
+    rng = random.Random(f"{key} {version}")
+    for _ in range(5):
+        request = random_body(rng, APIS[key].request, version)
+        response = random_body(rng, APIS[key].response, version)
+
+        assert request == _decode(b"".join(encode_request(key, version, 5, None, request))[4:])
+        answer = b"".join(encode_response(key, version, 5, response))
+        assert (5, response) == decode_response(key, version, answer[4:])
+        assert len(answer) - 4 == int.from_bytes(answer[:4], "big")
+
+
+def test_flexible_api_versions_answer_has_a_plain_header() -> None:
+    """ApiVersions 3 answers with a flexible body behind a plain header, so that old clients can read it (spec §23)."""
+    answer = b"".join(encode_response(ApiKey.API_VERSIONS, 3, 9, Struct(error=0, apis=[])))
+
+    assert answer[4:].hex() == "00000009" + "0000" + "01" + "00000000" + "00"
+
+
+def test_unknown_requests_and_versions_are_named() -> None:
+    """A request that is not offered is told apart from one that cannot be read (spec §1.6)."""
+    for key, version in ((99, 0), (-1, 0), (ApiKey.PRODUCE, 2), (ApiKey.PRODUCE, 9), (ApiKey.FETCH, 12)):
+        frame = key.to_bytes(2, "big", signed=True) + version.to_bytes(2, "big") + bytes(4) + b"\xff\xff"
+        with pytest.raises(UnsupportedVersion):
+            _decode(frame)
+
+
+def test_array_length_is_held_against_the_frame() -> None:
+    """Twenty bytes that promise a billion items are refused before anything is allocated (spec §1.8)."""
+    head = bytes.fromhex("0003 0001 00000000 ffff".replace(" ", ""))
+    with pytest.raises(InvalidRequest, match="array"):
+        _decode(head + (2**31 - 1).to_bytes(4, "big") + b"\0\0")
+    flexible = bytes.fromhex("0003 000c 00000000 ffff 00".replace(" ", "")) + b"\xff\xff\xff\xff\x0f"
+    with pytest.raises(InvalidRequest, match="array"):
+        _decode(flexible)
+
+
+def test_items_of_one_frame_are_bounded() -> None:
+    """A frame of tiny items does not turn into gigabytes of values (research/reliability §4.1)."""
+    n = MAX_ITEMS + 1
+    head = bytes.fromhex("0003 0001 00000000 ffff".replace(" ", ""))
+    with pytest.raises(InvalidRequest, match="items"):
+        _decode(head + n.to_bytes(4, "big") + b"\0\0" * n)
+
+
+def test_null_is_refused_where_the_version_has_none() -> None:
+    """Metadata 0 has no null list of topics; version 1 has, and it means all (spec §23)."""
+    null = b"\xff\xff\xff\xff"
+    with pytest.raises(InvalidRequest, match="null"):
+        _decode(bytes.fromhex("0003000000000000ffff") + null)
+
+    assert _decode(bytes.fromhex("0003000100000000ffff") + null).topics is None
+
+
+def test_bytes_after_the_end_are_refused() -> None:
+    """A frame means one thing: nothing may follow the request in it."""
+    frame = b"".join(encode_request(ApiKey.LIST_GROUPS, 0, 1, "x", Struct()))[4:]
+    with pytest.raises(InvalidRequest, match="after the end"):
+        _decode(frame + b"\0")
+
+
+def test_tagged_fields_are_skipped() -> None:
+    """Fields a newer client adds behind a tag are passed over (spec, head of the sheet)."""
+    body = Struct(software_name="n", software_version="v")
+    frame = b"".join(encode_request(ApiKey.API_VERSIONS, 3, 1, None, body))[4:]
+
+    tagged = frame[:-1] + bytes.fromhex("02 00 03 616263 7f 00".replace(" ", ""))
+
+    assert body == _decode(tagged)
+
+
+def test_long_varints_are_refused() -> None:
+    """A varint ends within five bytes and holds at most 32 bits."""
+    for data in (b"\xff" * 6, b"\xff\xff\xff\xff\x7f"):
+        with pytest.raises(InvalidRequest):
+            Reader(data).varint()
+
+    assert Reader(b"\xff\xff\xff\xff\x0f").varint() == 0xFFFF_FFFF
+
+
+def test_a_slip_in_the_table_is_found_at_import() -> None:
+    """The table is read strictly: unknown types and stray signs are errors, not fields."""
+    for text in ("a:i24", "a:[i32", "a i32", "a:i32}"):
+        with pytest.raises(ValueError, match="field table"):
+            parse_fields(text)
+
+
+def test_values_that_do_not_fit_are_not_written() -> None:
+    """The writer refuses what the wire cannot hold, naming the field."""
+    with pytest.raises(ValueError, match="generation"):
+        encode_request(ApiKey.HEARTBEAT, 0, 1, None, Struct(group="g", generation=2**31, member="m"))
+    with pytest.raises(ValueError, match="group"):
+        encode_request(ApiKey.HEARTBEAT, 0, 1, None, Struct(group=None, generation=1, member="m"))
