@@ -250,5 +250,3 @@ class Consumer:
         if self._closed:
             raise Kafka2011Error(f"this consumer of group {self.group} is closed; make a new one")
         return self._member, self._worker
-
-

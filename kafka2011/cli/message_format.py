@@ -13,16 +13,18 @@ from collections.abc import Callable
 
 import click
 
+from kafka2011.types import BrokerPartition
 from kafka2011.wire import MessageAndOffset
 
-Render = Callable[[str, int, MessageAndOffset], bytes]
-"""Topic, partition and message to the bytes printed, line end included."""
+Partition = int | BrokerPartition
+Render = Callable[[str, Partition, MessageAndOffset], bytes]
+"""Topic, partition (a number, or ``<broker id>-<number>``) and message to the bytes printed, line end included."""
 
 _FIELD = re.compile(r"[%\\].", re.DOTALL)
 _ESCAPES = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\"}
 _FIELDS: dict[str, Render] = {
     "t": lambda topic, partition, message: topic.encode(),
-    "p": lambda topic, partition, message: b"%d" % partition,
+    "p": lambda topic, partition, message: str(partition).encode(),
     "o": lambda topic, partition, message: b"%d" % message.offset,
     "n": lambda topic, partition, message: b"%d" % message.next_offset,
     "s": lambda topic, partition, message: message.payload,
@@ -33,14 +35,15 @@ _FIELDS: dict[str, Render] = {
 _KNOWN = "there are %t %p %o %n %s %x %S %% and \\n \\t \\r \\0"
 
 
-def as_line(topic: str, partition: int, message: MessageAndOffset) -> bytes:
+def as_line(topic: str, partition: Partition, message: MessageAndOffset) -> bytes:
     """The payload and a newline."""
     return message.payload + b"\n"
 
 
-def as_json(topic: str, partition: int, message: MessageAndOffset) -> bytes:
+def as_json(topic: str, partition: Partition, message: MessageAndOffset) -> bytes:
     """One JSON object per line; a payload that is not UTF-8 comes as ``payload_base64``."""
-    fields: dict[str, object] = {"topic": topic, "partition": partition}
+    fields: dict[str, object] = {"topic": topic}
+    fields["partition"] = partition if isinstance(partition, int) else str(partition)
     fields |= {"offset": message.offset, "next_offset": message.next_offset}
     try:
         fields["payload"] = message.payload.decode()
@@ -63,7 +66,7 @@ def parse_format(text: str) -> Render:
         position = found.end()
     parts.append(text[position:].encode())
 
-    def render(topic: str, partition: int, message: MessageAndOffset) -> bytes:
+    def render(topic: str, partition: Partition, message: MessageAndOffset) -> bytes:
         return b"".join(part if isinstance(part, bytes) else part(topic, partition, message) for part in parts)
 
     return render

@@ -1,0 +1,120 @@
+"""``kafka2011 group``: who is in a group, how far it got, and moving it elsewhere.
+
+Paper: §3.2; lag is what LinkedIn's operators watched (§4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+
+import click
+
+from consumers import seek as seeking
+from consumers.groups import PartitionRow, sources, zookeeper_groups
+from kafka2011.cli.output import CONTEXT, fail, json_option, note, show, zookeeper_option
+from kafka2011.clock import SYSTEM_CLOCK
+
+_REFRESH_S = 1.0
+
+
+@click.group(context_settings=CONTEXT)
+def group() -> None:
+    """Consumer groups: list, describe, seek (§3.2)."""
+
+
+@group.command("list", context_settings=CONTEXT)
+@zookeeper_option
+@json_option
+def list_groups(zookeeper: str, as_json: bool) -> None:
+    """Every group, of every protocol that can be reached.
+
+    \b
+    kafka2011 group list
+    kafka2011 group list -z 127.0.0.1:2181/kafka --json
+    """
+    rows = []
+    with ExitStack() as stack:
+        for source in sources({"zookeeper": zookeeper}):
+            stack.callback(source.close)
+            rows += [
+                {"group": row.group, "protocol": row.protocol, "members": row.members, "topics": ",".join(row.topics)}
+                for row in source.groups()
+            ]
+    show(rows, as_json=as_json, empty="no group has registered yet")
+
+
+@group.command(context_settings=CONTEXT)
+@click.argument("name", metavar="GROUP")
+@zookeeper_option
+@click.option("--watch", is_flag=True, help="Again every second, until Ctrl-C.")
+@json_option
+def describe(name: str, zookeeper: str, watch: bool, as_json: bool) -> None:
+    """Owner, stored offset, end of the log and lag in bytes of each partition.
+
+    \b
+    kafka2011 group describe billing
+    kafka2011 group describe billing --watch
+    """
+    with ExitStack() as stack:
+        opened = list(sources({"zookeeper": zookeeper}))
+        for source in opened:
+            stack.callback(source.close)
+        while True:
+            known = [found for source in opened if (found := source.describe(name)) is not None]
+            if not known:
+                fail(f"no group is called {name!r} at {zookeeper}; see: kafka2011 group list")
+            rows = [_columns(row) for found in known for row in found]
+            show(rows, as_json=as_json, empty="the group reads nothing yet")
+            if not watch:
+                return
+            SYSTEM_CLOCK.sleep(_REFRESH_S)
+            note("")
+
+
+def _columns(row: PartitionRow) -> Mapping[str, object]:
+    return {
+        "topic": row.topic,
+        "partition": row.partition,
+        "owner": row.owner,
+        "offset": row.offset,
+        "log_end": row.log_end,
+        "lag_bytes": row.lag,
+    }
+
+
+@group.command(context_settings=CONTEXT)
+@click.argument("name", metavar="GROUP")
+@zookeeper_option
+@click.option("--to", required=True, metavar="WHERE", help="start, end, an offset, +N or -N messages, @ms since 1970.")
+@click.option("--topic", "topics", multiple=True, help="Only this topic (repeatable); default: all of the group.")
+@click.option("--execute", is_flag=True, help="Do it. Without this only the plan is shown.")
+@click.option("--force", is_flag=True, help="Also while the group has members: what they store next may undo it.")
+@json_option
+def seek(
+    name: str, zookeeper: str, to: str, topics: tuple[str, ...], execute: bool, force: bool, as_json: bool
+) -> None:
+    """Move a group's stored offsets: shows the plan; --execute writes exactly that plan.
+
+    \b
+    kafka2011 group seek billing --to start
+    kafka2011 group seek billing --to -100 --topic clicks --execute
+    kafka2011 group seek billing --to @1307869200000 --execute
+    """
+    if to not in ("start", "end") and not to.lstrip("@+-").isdecimal():
+        raise click.UsageError(f"--to {to!r} is none of start, end, an offset, +N, -N, @ms")
+    with zookeeper_groups(zookeeper) as groups:
+        moves = seeking.plan(groups, name, to, list(topics) or None)
+        show(
+            [{"topic": m.topic, "partition": str(m.partition), "old": m.old, "new": m.new} for m in moves],
+            as_json=as_json,
+            empty=f"group {name!r} has no offsets and no members; name a --topic",
+        )
+        members = groups.members(name)
+        if execute and members and not force:
+            fail(f"nothing was changed: group {name} has members ({', '.join(members)}); stop them first")
+        elif execute and moves:
+            seeking.apply(groups, name, moves)
+            note(f"{len(moves)} offsets of group {name} were written")
+        else:
+            note("NOTHING WAS CHANGED: this is the plan; add --execute to apply it")

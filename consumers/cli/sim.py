@@ -1,0 +1,105 @@
+"""``kafka2011 sim``: Algorithm 1 in virtual time, thousands of runs, every one replayable by its seed.
+
+Paper: §3.2, Algorithm 1.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from consumers.algorithm1.editions import EDITIONS
+from consumers.sim.picture import draw
+from consumers.sim.runs import KINDS, compare, first_failure, scenario, shrink
+from consumers.sim.world import World
+from kafka2011.cli.output import CONTEXT, json_option, note, show
+
+_edition = click.option("--edition", type=click.Choice(list(EDITIONS)), default="sound", show_default=True)
+_kind = click.option(
+    "--kind", type=click.Choice(list(KINDS)), default="faults", show_default=True, help="What goes wrong."
+)
+_seed = click.option("--seed", type=int, default=0, show_default=True)
+
+
+@click.group(context_settings=CONTEXT)
+def sim() -> None:
+    """The real rebalance code in a simulated world (§3.2)."""
+
+
+@sim.command(context_settings=CONTEXT)
+@_seed
+@_edition
+@_kind
+@click.option("--svg", type=click.Path(path_type=Path, dir_okay=False), help="Draw who read what, when.")
+def run(seed: int, edition: str, kind: str, svg: Path | None) -> None:
+    """One run and its verdict; exit code 1 if something went wrong.
+
+    \b
+    kafka2011 sim run --seed 7
+    kafka2011 sim run --seed 7 --edition printed --svg lanes.svg
+    """
+    world = World(scenario(seed, edition, kind))
+    verdict = world.run()
+    click.echo(str(verdict))
+    if svg is not None:
+        svg.write_text(draw(world.scenario, verdict))
+        note(f"picture: {svg}")
+    raise SystemExit(1 if verdict.failed else 0)
+
+
+@sim.command(context_settings=CONTEXT)
+@click.option("--runs", default=3000, show_default=True, type=click.IntRange(min=1), help="Of the sound edition.")
+@click.option("--others", default=200, show_default=True, type=click.IntRange(min=1), help="Of the other two, each.")
+@click.option("--first-seed", default=0, show_default=True)
+@json_option
+def table(runs: int, others: int, first_seed: int, as_json: bool) -> None:
+    """All three editions side by side: in how many runs each thing went wrong.
+
+    \b
+    kafka2011 sim table --runs 300 --others 30
+    """
+    show(compare(runs, others, first_seed, told=note), as_json=as_json)
+
+
+@sim.command(context_settings=CONTEXT)
+@_seed
+@_edition
+@_kind
+def transcript(seed: int, edition: str, kind: str) -> None:
+    """Every step of one run, line by line.
+
+    \b
+    kafka2011 sim transcript --seed 7 | less
+    """
+    world = World(scenario(seed, edition, kind), transcript=True)
+    verdict = world.run()
+    click.echo("\n".join([*world.lines, str(verdict)]))
+
+
+@sim.command("shrink", context_settings=CONTEXT)
+@_edition
+@_kind
+@click.option("--seed", type=int, help="A seed that fails. Default: the first that does.")
+@click.option("--svg", type=click.Path(path_type=Path, dir_okay=False), help="Draw who read what, when.")
+def shrink_command(edition: str, kind: str, seed: int | None, svg: Path | None) -> None:
+    """Find a failing run and leave out every fault it does not need.
+
+    \b
+    kafka2011 sim shrink --edition printed
+    kafka2011 sim shrink --edition shipped --kind lost-replies --seed 3
+    """
+    failing = scenario(seed, edition, kind) if seed is not None else first_failure(edition, kind)
+    if failing is None or not World(failing).run().failed:
+        note("no failing run found; nothing to shrink")
+        raise SystemExit(3)
+    small = shrink(failing)
+    world = World(small, transcript=True)
+    verdict = world.run()
+    click.echo(f"{small.n_consumers} consumers, {small.n_partitions} partitions, and this happens:")
+    for fault in small.faults:
+        click.echo(f"  {fault}")
+    click.echo(str(verdict))
+    if svg is not None:
+        svg.write_text(draw(small, verdict))
+        note(f"picture: {svg}")

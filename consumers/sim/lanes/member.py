@@ -1,0 +1,199 @@
+"""What every modelled member does: poll, deliver, commit, and suffer.
+
+Spec: modern-group-protocol §5 (client side), §22. A member has an application that polls, and a background thread that
+heartbeats. Callbacks and joins happen in the poll, so an application that is busy holds them up; heartbeats go on.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from random import Random
+
+from consumers.group_protocol.coordinator.requests import OffsetCommit, OffsetFetch, OffsetToCommit, Request
+from consumers.group_protocol.coordinator.results import OffsetFetchResult, Response
+from consumers.sim.actor import DELIVERY_S
+from consumers.sim.lanes.world import GROUP, HEARTBEAT_S, TOPIC, GroupWorld, Line
+from kafka2011.types import TopicPartition
+
+REQUEST_TIMEOUT_S = 1.0
+"""An answer that has not come by then is given up and asked for again."""
+_AT_ONCE = 5
+"""Messages of one partition an application takes per poll, as in the world of Algorithm 1."""
+
+
+class ModelMember(ABC):
+    """A consumer process. Thread: one, the simulator's."""
+
+    def __init__(self, world: GroupWorld, name: str) -> None:
+        self.world, self.name = world, name
+        self.reading: dict[TopicPartition, int] = {}
+        """The next message of each partition being delivered."""
+        self._fetching: set[TopicPartition] = set()
+        self.alive, self.leaving = True, False
+        self.frozen_until = self.cut_until = self._busy_until = self._slow_until = 0.0
+        self._work_s = 0.0
+        self._commit_at = world.scenario.commit_s
+        self.up, self.down = Line(), Line()
+        self._patience: dict[str, int] = {}
+        self.random = Random(f"{world.scenario.seed}/{name}")
+        world.at(0.0, self._poll)
+        world.at(self.random.uniform(0, HEARTBEAT_S), self._beat)
+
+    # What a protocol adds
+
+    @abstractmethod
+    def on_poll(self) -> None:
+        """The application asks for messages: the moment for joins and callbacks."""
+
+    @abstractmethod
+    def on_beat(self) -> None:
+        """The background thread's turn."""
+
+    @abstractmethod
+    def say_goodbye(self) -> None:
+        """Leave in peace."""
+
+    @property
+    @abstractmethod
+    def credentials(self) -> tuple[str, int] | None:
+        """Member id and generation or epoch to commit with, or None when not in the group."""
+
+    # The application
+
+    def _poll(self) -> None:
+        if not self.alive or self._later(self._poll):
+            return
+        self.on_poll()
+        if self.world.now >= self._commit_at:
+            # Whoever polls again is done with what it was given before.
+            self.commit(self.reading)
+            self._commit_at = self.world.now + self.world.scenario.commit_s
+        for partition, at in self.reading.items():
+            upto = min(self.world.log_end(partition), at + _AT_ONCE)
+            self.world.delivered(partition, at, upto)
+            self.reading[partition] = upto
+        work_s = self._work_s if self.world.now < self._slow_until else 0.0
+        self._busy_until = self.world.now + work_s
+        self.world.at(max(DELIVERY_S, work_s), self._poll)
+
+    def in_poll(self, what: Callable[[], None]) -> None:
+        """Do ``what`` as soon as the application is in its poll."""
+        if self.alive and not self._later(lambda: self.in_poll(what)):
+            if self._busy_until > self.world.now:
+                self.world.at(self._busy_until - self.world.now, lambda: self.in_poll(what))
+            else:
+                what()
+
+    # Positions
+
+    def start(self, partitions: Iterable[TopicPartition], then: Callable[[], None] = lambda: None) -> None:
+        """Ask for the committed offsets, then read from there."""
+        wanted = tuple(sorted(set(partitions) - self.reading.keys()))
+        self._fetching = set(wanted)
+        if not wanted:
+            then()
+            return
+
+        def fetched(response: Response) -> None:
+            assert isinstance(response, OffsetFetchResult)
+            for offset in response.offsets:
+                partition = TopicPartition(offset.topic, offset.partition)
+                if partition in self._fetching:
+                    self.reading[partition] = max(offset.offset, 0)
+                    self.world.began(self, partition)
+            self._fetching.clear()
+            then()
+
+        self.ask("offsets", OffsetFetch(GROUP, wanted), fetched)
+
+    def stop(self, partitions: Iterable[TopicPartition], *, commit: bool) -> None:
+        """Give partitions up; with ``commit`` everything delivered counts as done."""
+        gone = [partition for partition in partitions if partition in self.reading]
+        if commit and gone:
+            self.commit({partition: self.reading[partition] for partition in gone})
+        for partition in gone:
+            self.world.ended(self, partition)
+            del self.reading[partition]
+        self._fetching.difference_update(partitions)
+
+    def commit(self, positions: dict[TopicPartition, int]) -> None:
+        """Send positions with what identifies this member; a refusal is final."""
+        who = self.credentials
+        if who is not None and positions:
+            offsets = tuple(OffsetToCommit(TOPIC, p.partition, at) for p, at in sorted(positions.items()))
+            self.world.send(self, OffsetCommit(GROUP, who[1], who[0], offsets), lambda _response: None)
+
+    # Requests and heartbeats
+
+    def ask(
+        self, kind: str, request: Request, then: Callable[[Response], None], patience_s: float = REQUEST_TIMEOUT_S
+    ) -> None:
+        """Send; hand the answer over in the poll; send again when none comes. A newer one of its kind replaces it."""
+        mine = self._patience[kind] = self._patience.get(kind, 0) + 1
+
+        def answered(response: Response) -> None:
+            def take() -> None:
+                if self._patience[kind] == mine:
+                    self._patience[kind] += 1
+                    then(response)
+
+            self.in_poll(take)
+
+        def give_up() -> None:
+            if self.alive and self._patience[kind] == mine and not self._later(give_up):
+                self.ask(kind, request, then, patience_s)
+
+        self.world.send(self, request, answered)
+        self.world.at(patience_s, give_up)
+
+    def forget(self, kind: str) -> None:
+        """Pay no attention to an answer still under way."""
+        self._patience[kind] = self._patience.get(kind, 0) + 1
+
+    def _beat(self) -> None:
+        if self.alive and not self._later(self._beat):
+            self.on_beat()
+            self.world.at(HEARTBEAT_S, self._beat)
+
+    # Misfortunes
+
+    @property
+    def is_cut(self) -> bool:
+        return self.cut_until > self.world.now
+
+    def leave(self) -> None:
+        """Close in peace: commit, say goodbye."""
+        self.leaving = True
+
+        def close() -> None:
+            self.stop(list(self.reading), commit=True)
+            self.say_goodbye()
+            self.alive = False
+
+        self.in_poll(close)
+
+    def kill(self) -> None:
+        """kill -9: the coordinator notices when the session times out."""
+        self.alive = False
+        for partition in list(self.reading):
+            self.world.ended(self, partition)
+        self.reading.clear()
+
+    def pause(self, seconds: float) -> None:
+        """SIGSTOP: nothing runs, no heartbeat is sent."""
+        self.frozen_until = self.world.now + seconds
+
+    def cut(self, seconds: float) -> None:
+        """The line to the coordinator is dead; the log can still be read."""
+        self.cut_until = self.world.now + seconds
+
+    def slow(self, seconds: float, work_s: float = 2.0) -> None:
+        """The application works ``work_s`` between polls, for ``seconds``."""
+        self._slow_until, self._work_s = self.world.now + seconds, work_s
+
+    def _later(self, what: Callable[[], None]) -> bool:
+        if self.frozen_until > self.world.now:
+            self.world.at(self.frozen_until - self.world.now, what)
+            return True
+        return False

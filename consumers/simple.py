@@ -1,0 +1,158 @@
+"""Read by offset: no group, no registry, the caller keeps the offsets. Rewinding is asking for an earlier one.
+
+    with SimpleConsumer("127.0.0.1", 9092) as consumer:
+        for message in consumer.messages("topic1", 0, consumer.earliest("topic1", 0)):
+            handle(message.payload, message.next_offset)
+
+Paper: §3.1 ("a consumer can deliberately rewind back to an old offset and re-consume data").
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+
+from kafka2011.client import BrokerConnection
+from kafka2011.clock import SYSTEM_CLOCK, Clock
+from kafka2011.errors import InvalidMessageSize, Kafka2011Error, MessageTooLarge
+from kafka2011.wire import (
+    DEFAULT_LIMITS,
+    EARLIEST,
+    LATEST,
+    FetchRequest,
+    Limits,
+    MessageAndOffset,
+    decode_set,
+    valid_bytes,
+)
+
+_IDLE_S = 0.1
+
+
+class SimpleConsumer:
+    """A reader of one broker. Thread: one at a time."""
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        *,
+        timeout_s: float = 30.0,
+        max_fetch_size: int = 64 << 20,
+        limits: Limits = DEFAULT_LIMITS,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self._connection = BrokerConnection(host, port, timeout_s=timeout_s, clock=clock)
+        self._max_fetch_size, self._limits, self._clock = max_fetch_size, limits, clock
+
+    def __enter__(self) -> SimpleConsumer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection; the next request would open it again."""
+        self._connection.close()
+
+    def fetch(self, topic: str, partition: int, offset: int, fetch_size: int = 1 << 20) -> list[MessageAndOffset]:
+        """The messages at ``offset``, as many as fit; none at the end of the log.
+
+        A message larger than ``fetch_size`` is fetched with as much as it needs, up to ``max_fetch_size``.
+        """
+        return self._fetch(topic, partition, offset, fetch_size)[0]
+
+    def multifetch(self, fetches: Sequence[FetchRequest]) -> list[list[MessageAndOffset] | Kafka2011Error]:
+        """Several fetches in one request; each answer is its messages, or its error."""
+        answers = self._connection.multifetch(fetches)
+        return [
+            answer if isinstance(answer, Kafka2011Error) else decode_set(answer, request.offset, limits=self._limits)
+            for request, answer in zip(fetches, answers, strict=True)
+        ]
+
+    def messages(
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        *,
+        fetch_size: int = 1 << 20,
+        until: int | None = None,
+        follow: bool = True,
+    ) -> Iterator[MessageAndOffset]:
+        """Every message from ``offset`` on: for ever, up to ``until``, or (not ``follow``) up to the end of the log."""
+        while until is None or offset < until:
+            found, after = self._fetch(topic, partition, offset, fetch_size)
+            for message in found:
+                if until is not None and message.offset >= until:
+                    return
+                yield message
+            if after == offset:
+                if not follow:
+                    return
+                self._clock.sleep(_IDLE_S)
+            offset = after
+
+    def offsets(self, topic: str, partition: int, time_ms: int = LATEST, max_offsets: int = 1) -> list[int]:
+        """Offsets of segments begun before a time, newest first (spec §2.7)."""
+        return self._connection.offsets(topic, partition, time_ms, max_offsets)
+
+    def earliest(self, topic: str, partition: int) -> int:
+        """The first offset the broker still has."""
+        return (self.offsets(topic, partition, EARLIEST) or [0])[0]
+
+    def latest(self, topic: str, partition: int) -> int:
+        """The offset after the last message that may be read."""
+        return (self.offsets(topic, partition, LATEST) or [0])[0]
+
+    def _fetch(self, topic: str, partition: int, offset: int, size: int) -> tuple[list[MessageAndOffset], int]:
+        """Messages, and the offset after them."""
+        while True:
+            data = self._connection.fetch(topic, partition, offset, size)
+            try:
+                found = decode_set(data, offset, limits=self._limits)
+            except InvalidMessageSize:
+                if len(data) < size:
+                    raise
+                if size >= self._max_fetch_size:
+                    raise MessageTooLarge(
+                        f"the message at offset {offset} of {topic}-{partition} does not fit into {size} bytes; "
+                        "raise max_fetch_size"
+                    ) from None
+                size = min(2 * size, self._max_fetch_size)
+                continue
+            return found, found[-1].next_offset if found else offset + valid_bytes(data)
+
+
+class Checkpoint:
+    """For a consumer with a store of its own: the offset to restart from, the smallest one not flushed there (§3.1).
+
+    Call ``took`` when a message is read and ``flushed`` when the store has made it durable, in any order.
+    """
+
+    def __init__(self, offset: int) -> None:
+        self._next = offset
+        self._open: list[int] = []
+        self._done: dict[int, int] = {}
+
+    def took(self, message: MessageAndOffset) -> None:
+        """A message was read and is on its way into the store."""
+        heapq.heappush(self._open, message.offset)
+        self._next = max(self._next, message.next_offset)
+
+    def flushed(self, message: MessageAndOffset) -> None:
+        """The store has it for good."""
+        self._done[message.offset] = self._done.get(message.offset, 0) + 1
+        while self._open and self._done.get(self._open[0]):
+            offset = heapq.heappop(self._open)
+            self._done[offset] -= 1
+            if not self._done[offset]:
+                del self._done[offset]
+
+    @property
+    def offset(self) -> int:
+        """Restart here: everything before it is in the store."""
+        return self._open[0] if self._open else self._next
