@@ -77,7 +77,7 @@ class Planner:
                 budget = None if budget is None else max(budget - found.size, 0)
         # Offsets first, schemas after: whatever lies before those offsets had its schema registered before.
         by_hour = table.by_hour() if state.version >= 0 else self._options.by_hour
-        return TopicPlan(topic, self._format(topic, ranges, state), by_hour, tuple(ranges))
+        return TopicPlan(topic, self.form_of(topic, ranges, state), by_hour, tuple(ranges))
 
     def range(self, topic: str, part: BrokerPartition, expected: int | None, budget: int | None) -> Range | None:
         """What to load of one partition; None if it is to be left out."""
@@ -130,7 +130,8 @@ class Planner:
 
     # -- how payloads are read --------------------------------------------------------------------------------------
 
-    def _format(self, topic: str, ranges: Sequence[Range], state: TableState) -> Format:
+    def form_of(self, topic: str, ranges: Sequence[Range], state: TableState) -> Format:
+        """How to read a topic: as told, as the last load did, or as a sample suggests."""
         noted = state.notes.get("format")
         wanted = self._options.formats.get(topic, "auto")
         time_field = noted["time_field"] if noted else self._options.time_field

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake import Schema as DeltaSchema
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
@@ -182,6 +183,13 @@ class TopicTable:
             for info in (json.loads(line).get("commitInfo") for line in lines):
                 if info and META in info:
                     yield number, {**json.loads(info[META]), "committed_ms": info["timestamp"]}
+
+    def first_offset(self, part: BrokerPartition) -> int | None:
+        """The first offset of a partition that has a row, from the data itself."""
+        wanted = (pc.field("kbroker") == part.broker_id) & (pc.field("kpart") == part.partition)
+        rows = self.open().to_pyarrow_dataset().to_table(columns=["koffset"], filter=wanted)
+        first: int | None = pc.min(rows.column("koffset")).as_py()
+        return first
 
     def published(self, load: str) -> int | None:
         """The version in which ``load`` was published, unless a rewind took it back."""

@@ -1,0 +1,173 @@
+"""Does it add up? What producers say they sent, what the brokers hold, what was loaded, per topic and window.
+
+Paper: §4 ("each producer periodically generates a monitoring event, which records the number of messages published by
+that producer for each topic within a fixed time window … we can then validate the correctness of data").
+
+The audit topic is loaded like any other. Loaded counts come from the committed tables themselves, so the audit cannot
+disagree with the data. Verdicts:
+
+    complete      loaded = sent
+    short by n    n fewer were loaded than sent
+    over by n     n more (a producer that does not report, or repeats itself after a failure)
+    cannot tell   nobody reported, the window is still open, or the missing ones wait on a broker
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hadoop_etl.cluster import Cluster
+from hadoop_etl.columns import day_of
+from hadoop_etl.cuts import Split
+from hadoop_etl.decode import Format, make_decoder, time_column
+from hadoop_etl.planning import AUDIT_TOPIC
+from hadoop_etl.reading import events
+from hadoop_etl.task import read_split
+from hadoop_etl.warehouse import TopicTable, Warehouse
+
+GRACE_MS = 60_000
+"""A window is closed when it ended this long before the audit looks: producers report a little late."""
+MAX_WAITING = 256 << 20
+"""Bytes not yet loaded that an audit reads to count them."""
+
+COMPLETE, CANNOT_TELL = "complete", "cannot tell"
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """One window of one topic. ``held`` counts what is loaded and what still waits on the brokers; None = not asked."""
+
+    topic: str
+    start_ms: int
+    window_ms: int
+    sent: int | None
+    held: int | None
+    loaded: int
+    verdict: str
+    why: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return asdict(self)
+
+
+def judge(sent: int | None, held: int | None, loaded: int, is_open: bool) -> tuple[str, str]:
+    """The verdict on one window, and why if it is none."""
+    if sent is None:
+        return CANNOT_TELL, "no producer reported this window"
+    if loaded == sent:
+        return COMPLETE, ""
+    if is_open:
+        return CANNOT_TELL, "the window is still open"
+    if held is not None and held > loaded and held >= sent:
+        return CANNOT_TELL, f"{held - loaded} messages wait on the brokers; load first"
+    if loaded > sent:
+        return f"over by {loaded - sent}", ""
+    missing = sent - max(loaded, held or 0)
+    return f"short by {missing}", f"{held - loaded} more wait on the brokers" if held and held > loaded else ""
+
+
+def exit_code(windows: Sequence[Window]) -> int:
+    """0 everything adds up, 1 something does not, 3 cannot tell."""
+    verdicts = {window.verdict for window in windows}
+    if any(verdict not in (COMPLETE, CANNOT_TELL) for verdict in verdicts):
+        return 1
+    return 0 if verdicts == {COMPLETE} else 3
+
+
+def audit(
+    warehouse: Warehouse,
+    *,
+    now_ms: int,
+    since_ms: int = 0,
+    topics: Iterable[str] = (),
+    cluster: Cluster | None = None,
+) -> list[Window]:
+    """Judge every window that begins at or after ``since_ms``, of the named topics or of all."""
+    sent = sent_counts(warehouse, since_ms)
+    loadable = [topic for topic in warehouse.topics() if topic != AUDIT_TOPIC]
+    wanted = list(topics) or sorted({*loadable, *(topic for topic, _ in sent)})
+    found: list[Window] = []
+    for topic in wanted:
+        widths = {width for name, width in sent if name == topic}
+        if not widths:
+            why = "no producer reports this topic"
+            found.append(Window(topic, since_ms, 0, None, None, 0, CANNOT_TELL, why))
+        for width in sorted(widths):
+            said = sent[topic, width]
+            first = min(said)
+            table = warehouse.table(topic)
+            loaded = loaded_counts(table, width, first) if table.exists() else Counter()
+            waiting = waiting_counts(table, cluster, width) if cluster is not None and table.exists() else None
+            last = max(said)
+            # Rows outside what was reported have nobody to compare with, unless they lie between reports.
+            for start in sorted({*said, *(w for w in loaded if first <= w <= last)}):
+                held = None if waiting is None else loaded[start] + waiting[start]
+                is_open = start + width + GRACE_MS > now_ms
+                verdict, why = judge(said.get(start), held, loaded[start], is_open)
+                found.append(Window(topic, start, width, said.get(start), held, loaded[start], verdict, why))
+    return found
+
+
+def sent_counts(warehouse: Warehouse, since_ms: int) -> dict[tuple[str, int], dict[int, int]]:
+    """What producers said: (topic, window length) to window start to count. A repeated event counts once."""
+    table = warehouse.table(AUDIT_TOPIC)
+    if not table.exists():
+        return {}
+    columns = ["producer", "sequence", "topic", "window_start_ms", "window_ms", "count"]
+    rows = events(table).to_table(columns=columns, filter=pc.field("window_start_ms") >= since_ms)
+    rows = rows.filter(pc.is_valid(rows.column("count")))
+    once = {(row["producer"], row["sequence"]): row for row in rows.to_pylist()}
+    said: dict[tuple[str, int], dict[int, int]] = {}
+    for row in once.values():
+        windows = said.setdefault((row["topic"], row["window_ms"]), {})
+        windows[row["window_start_ms"]] = windows.get(row["window_start_ms"], 0) + row["count"]
+    return said
+
+
+def loaded_counts(table: TopicTable, window_ms: int, since_ms: int) -> Counter[int]:
+    """Rows per window in the committed table, one batch at a time."""
+    counts: Counter[int] = Counter()
+    wanted = (pc.field("dt") >= day_of(since_ms)) & pc.field("ts").is_valid()
+    for batch in events(table).to_batches(columns=["ts"], filter=wanted):
+        _count(pc.cast(batch.column(0), pa.timestamp("ms", tz="UTC"), safe=False), window_ms, counts)
+    return counts
+
+
+def waiting_counts(table: TopicTable, cluster: Cluster, window_ms: int) -> Counter[int]:
+    """Messages per window that the brokers hold beyond the table's offsets; read, up to a limit, and not loaded."""
+    counts: Counter[int] = Counter()
+    state = table.state()
+    noted: Mapping[str, Any] | None = state.notes.get("format")
+    if noted is None:
+        return counts
+    form = Format.from_dict(noted)
+    decoder, column = make_decoder(form), time_column(form)
+    for part, offset in state.offsets.items():
+        if part.broker_id not in cluster.brokers:
+            continue
+        boundaries = cluster.boundaries(table.topic, part)
+        start = max(offset, cluster.first_offset(table.topic, part))
+        end = max(boundaries, default=0)
+        if not start < end <= start + MAX_WAITING:
+            continue
+        split = Split(start, end, end)
+        for frames, _ in read_split(table.topic, part, cluster.address(part.broker_id), split, 4 << 20):
+            for rows in frames.rows:
+                columns = decoder.decode(rows.payload).columns
+                if column in columns.column_names and columns.num_rows:
+                    _count(columns.column(column).combine_chunks(), window_ms, counts)
+    return counts
+
+
+def _count(times: pa.Array, window_ms: int, counts: Counter[int]) -> None:
+    numbers = pc.drop_null(pc.cast(times, pa.int64())).to_numpy(zero_copy_only=False)
+    starts, found = np.unique(numbers - numbers % window_ms, return_counts=True)
+    counts.update(dict(zip(starts.tolist(), found.tolist(), strict=True)))

@@ -1,0 +1,144 @@
+"""``etl plan``, ``run`` and ``backfill``: what moves data."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hadoop_etl.cli.options import (
+    dry_run_option,
+    load_options,
+    open_night,
+    run_options,
+    topic_option,
+    warehouse_option,
+    world,
+)
+from hadoop_etl.errors import LoadError
+from hadoop_etl.plan import Plan, read_plan
+from hadoop_etl.planning import Planner
+from hadoop_etl.state import report_uri
+from hadoop_etl.warehouse import Warehouse
+from kafka2011.cli.output import CONTEXT, json_option, note, show
+from kafka2011.types import BrokerPartition
+
+
+@click.command(context_settings=CONTEXT)
+@warehouse_option
+@topic_option
+@load_options
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the plan here, for 'run --plan'.")
+@json_option
+def plan(output: Path | None, as_json: bool, **chosen: Any) -> None:
+    """Show what a load would read, per partition.
+
+    \b
+    kafka2011 etl plan -z 127.0.0.1:2181 -w warehouse -o tonight.json
+    kafka2011 etl plan -b 127.0.0.1:9092 -w warehouse -t clicks:json
+    """
+    with world(chosen) as (warehouse, cluster, options, topics):
+        made = Planner(warehouse, cluster, options).plan(topics)
+    if output is not None:
+        output.write_text(made.to_json())
+        note(f"plan {made.load} with hash {made.hash} written to {output}")
+    _show_plan(made, as_json)
+
+
+@click.command(context_settings=CONTEXT)
+@warehouse_option
+@topic_option
+@load_options
+@run_options
+@click.option("--plan", "plan_file", type=click.Path(exists=True, path_type=Path), help="Execute exactly this plan.")
+@dry_run_option
+@json_option
+def run(plan_file: Path | None, dry_run: bool, as_json: bool, **chosen: Any) -> None:
+    """Load what is new and publish it in one commit per topic.
+
+    \b
+    kafka2011 etl run -z 127.0.0.1:2181 -w /data/warehouse
+    kafka2011 etl run -b 127.0.0.1:9092 -w warehouse -t clicks --master inline
+    kafka2011 etl run -z zk1:2181/kafka -w hdfs://nn/warehouse --master spark://host:7077 --max-minutes 120
+    kafka2011 etl run -z 127.0.0.1:2181 -w warehouse --plan tonight.json
+    """
+    saved = None if plan_file is None else read_plan(plan_file.read_text(), str(plan_file))
+    with world(chosen) as (warehouse, cluster, options, topics):
+        if dry_run:
+            _show_plan(saved or Planner(warehouse, cluster, options).plan(topics), as_json)
+            return
+        with open_night(chosen, warehouse, cluster, options) as night:
+            _finish(night.run(topics, saved), warehouse, as_json)
+
+
+@click.command(context_settings=CONTEXT)
+@warehouse_option
+@click.argument("topic")
+@load_options
+@run_options
+@click.option("--partition", metavar="BROKER-PARTITION", help="Only this partition.")
+@click.option("--from", "start", type=int, metavar="OFFSET")
+@click.option("--to", "end", type=int, metavar="OFFSET")
+@dry_run_option
+@json_option
+def backfill(
+    topic: str, partition: str | None, start: int | None, end: int | None, dry_run: bool, as_json: bool, **chosen: Any
+) -> None:
+    """Load what the table lacks and the brokers (again) hold: recorded gaps, and offsets before its first.
+
+    \b
+    kafka2011 etl backfill clicks -z 127.0.0.1:2181 -w warehouse
+    kafka2011 etl backfill clicks -b 127.0.0.1:9092 -w warehouse --partition 0-1 --from 0 --to 4096 --dry-run
+    """
+    part = None if partition is None else BrokerPartition.parse(partition)
+    with (
+        world({**chosen, "topics": (topic,)}) as (warehouse, cluster, options, _),
+        open_night(chosen, warehouse, cluster, options, lazy=dry_run) as night,
+    ):
+        if dry_run:
+            _show_plan(night.plan_backfill(topic, part, start, end), as_json)
+            return
+        _finish(night.backfill(topic, part, start, end), warehouse, as_json)
+
+
+def _show_plan(made: Plan, as_json: bool) -> None:
+    if as_json:
+        click.echo(made.to_json())
+        return
+    rows = [
+        {
+            "topic": topic.topic,
+            "partition": str(part.part),
+            "from": part.start,
+            "to": part.end,
+            "bytes": part.size,
+            "splits": len(part.splits),
+            "format": topic.form.name,
+            "gap": None if part.gap is None else f"{part.gap[0]} to {part.gap[1]}",
+        }
+        for topic in made.topics
+        for part in topic.ranges
+    ]
+    show(rows, as_json=False, empty="nothing to load")
+
+
+def _finish(report: dict[str, Any], warehouse: Warehouse, as_json: bool) -> None:
+    """Print the report and end with what it says."""
+    if as_json:
+        click.echo(json.dumps(report, indent=2))
+    else:
+        columns = ("topic", "version", "rows", "dead", "late", "bytes", "left")
+        show([{name: topic[name] for name in columns} for topic in report["topics"]], as_json=False)
+        note(f"{report['load']} {report['state']}; report: {report_uri(warehouse, report['load'], 'html')}")
+    for topic in report["topics"]:
+        if topic["error"]:
+            note(f"kafka2011: {topic['error']}")
+    if report["error"]:
+        raise LoadError(report["error"])
+    if report["state"] == "failed":
+        sys.exit(1)
+    # Published either way; the code says whether it adds up. Without audit events nothing was claimed.
+    sys.exit(report["audit"]["exit_code"] if report["audit"]["verdicts"] else 0)

@@ -1,0 +1,157 @@
+"""One night: lock, plan, load, audit, report, tell someone.
+
+Whatever happens, the report is written before the exit code is given, and running again is always the right thing to
+do: it begins where the tables say.
+
+Paper: §4.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hadoop_etl import report as reports
+from hadoop_etl.audit import Window, audit, exit_code
+from hadoop_etl.cluster import Cluster
+from hadoop_etl.columns import HOUR_MS
+from hadoop_etl.errors import LoadError
+from hadoop_etl.events import LoadPlanned
+from hadoop_etl.gaps import gaps_of
+from hadoop_etl.job import Load, Outcome
+from hadoop_etl.plan import Plan, Range, TopicPlan, new_load
+from hadoop_etl.planning import AUDIT_TOPIC, Options, Planner, check_still_fits
+from hadoop_etl.runners import Runner
+from hadoop_etl.state import locked, report_uri, save_plan
+from hadoop_etl.storage import write_text
+from hadoop_etl.warehouse import Warehouse
+from kafka2011.clock import SYSTEM_CLOCK, Clock
+from kafka2011.events import Journal
+from kafka2011.failpoints import fail_point
+from kafka2011.types import BrokerPartition
+
+AUDIT_BACK_MS = 7 * 24 * HOUR_MS
+
+
+@dataclass(slots=True)
+class Night:
+    """Everything a load needs. Thread: one."""
+
+    warehouse: Warehouse
+    cluster: Cluster
+    runner: Runner
+    journal: Journal
+    options: Options
+    clock: Clock = SYSTEM_CLOCK
+    max_dead: float | None = None
+    max_minutes: float | None = None
+    metrics_file: str | None = None
+    notify: str | None = None
+
+    def run(self, topics: Sequence[str] = (), plan: Plan | None = None) -> dict[str, Any]:
+        """Load the topics, or exactly ``plan``; returns the report."""
+        with locked(self.warehouse, "etl run"):
+            if plan is None:
+                plan = Planner(self.warehouse, self.cluster, self.options, self.clock).plan(topics)
+            else:
+                check_still_fits(self._unpublished(plan), self.warehouse, self.cluster)
+            return self._execute(plan)
+
+    def backfill(
+        self, topic: str, part: BrokerPartition | None = None, start: int | None = None, end: int | None = None
+    ) -> dict[str, Any]:
+        """Load what the table lacks and the brokers hold: recorded gaps, and offsets before its first."""
+        with locked(self.warehouse, "etl backfill"):
+            return self._execute(self.plan_backfill(topic, part, start, end))
+
+    def plan_backfill(
+        self, topic: str, part: BrokerPartition | None = None, start: int | None = None, end: int | None = None
+    ) -> Plan:
+        """The holes of a table that can be filled now, as a plan; restricted to a partition and to offsets."""
+        table = self.warehouse.table(topic)
+        state = table.state()
+        planner = Planner(self.warehouse, self.cluster, self.options, self.clock)
+        ranges: list[Range] = []
+        for known, expected in sorted(state.offsets.items()):
+            if part not in (None, known) or known in {r.part for r in ranges}:
+                continue
+            first = self.cluster.first_offset(topic, known)
+            holes = [(gap.start, gap.end) for gap in gaps_of(table) if gap.part == known]
+            begin = table.first_offset(known)
+            holes.insert(0, (first, expected if begin is None else begin))
+            wanted = [(max(a, first, start or 0), b if end is None else min(b, end)) for a, b in holes]
+            # One hole of a partition at a time: a commit may hold one range per partition.
+            hole = next(((a, b) for a, b in wanted if a < b), None)
+            if hole is not None:
+                found = planner.hole(topic, known, *hole)
+                ranges.append(Range(known, found.address, *hole, expected, found.splits, found.segments))
+        created_ms = self.clock.wall_ms()
+        planned = TopicPlan(topic, planner.form_of(topic, ranges, state), table.by_hour(), tuple(ranges))
+        return Plan(new_load(created_ms), created_ms, self.warehouse.root, (planned,), "backfill")
+
+    def _unpublished(self, plan: Plan) -> Plan:
+        """The part of a saved plan that is still to be done: the rest was published before a crash."""
+        left = tuple(t for t in plan.topics if self.warehouse.table(t.topic).published(plan.load) is None)
+        return Plan(plan.load, plan.created_ms, plan.warehouse, left, plan.kind)
+
+    def _execute(self, plan: Plan) -> dict[str, Any]:
+        save_plan(self.warehouse, plan)
+        fail_point("etl.plan.written")
+        splits = sum(len(part.splits) for topic in plan.topics for part in topic.ranges)
+        self.journal.emit(
+            LoadPlanned(load=plan.load, hash=plan.hash, topics=len(plan.topics), bytes=plan.size, splits=splits)
+        )
+        deadline = None
+        if self.max_minutes is not None and plan.kind == "load":
+            deadline = self.clock.wall_ms() + round(self.max_minutes * 60_000)
+        load = Load(
+            self.warehouse,
+            self.runner,
+            journal=self.journal,
+            clock=self.clock,
+            max_dead=self.max_dead,
+            deadline_ms=deadline,
+        )
+        outcome, windows, error = Outcome(plan), list[Window](), None
+        try:
+            outcome = load.run(plan)
+            fail_point("etl.audit")
+            windows = self._audit(outcome)
+        except LoadError as failure:
+            error = str(failure)
+        return self._report(outcome, windows, error)
+
+    def _audit(self, outcome: Outcome) -> list[Window]:
+        """Audit the time this load touched, back to a week at most."""
+        hours = [hour for topic in outcome.topics if topic.topic != AUDIT_TOPIC for hour in topic.hours]
+        if not hours or not self.warehouse.table(AUDIT_TOPIC).exists():
+            return []
+        since = max(min(hours) * HOUR_MS, outcome.plan.created_ms - AUDIT_BACK_MS)
+        touched = [t.topic for t in outcome.topics if t.topic != AUDIT_TOPIC]
+        return audit(self.warehouse, now_ms=outcome.plan.created_ms, since_ms=since, topics=touched)
+
+    def _report(self, outcome: Outcome, windows: Sequence[Window], error: str | None) -> dict[str, Any]:
+        report = reports.as_dict(outcome, windows, error)
+        report["audit"]["exit_code"] = exit_code(windows)
+        where = report_uri(self.warehouse, outcome.plan.load, "json")
+        write_text(where, json.dumps(report, indent=1))
+        write_text(report_uri(self.warehouse, outcome.plan.load, "html"), reports.html(report))
+        if self.metrics_file:
+            write_text(self.metrics_file, reports.prometheus(report))
+        fail_point("etl.report")
+        if self.notify:
+            report["notified"] = self._tell(where)
+        return report
+
+    def _tell(self, where: str) -> bool:
+        """Run the person's command with the path of the report; its failure is no failure of the load."""
+        try:
+            return subprocess.run([*shlex.split(self.notify or ""), where], timeout=60, check=False).returncode == 0
+        except (OSError, subprocess.TimeoutExpired):
+            return False
+
+

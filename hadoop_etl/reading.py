@@ -1,0 +1,64 @@
+"""Read the warehouse: as an Arrow dataset (DuckDB, pandas, polars) or as views of Spark SQL.
+
+Always through the table's log, never by listing the directory: a listing also shows files of loads that died.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import dataset
+
+from hadoop_etl.columns import DEAD_DAY, GAP_DAY
+from hadoop_etl.warehouse import TopicTable, Warehouse
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_NOT_EVENTS = (DEAD_DAY, GAP_DAY)
+
+
+def open_dataset(table: TopicTable, version: int | None = None) -> dataset.Dataset:
+    """All rows of a table, now or as of a version, dead rows and gaps included: filter by ``kerror``."""
+    return table.open(version).to_pyarrow_dataset()
+
+
+def events(table: TopicTable, version: int | None = None) -> dataset.Dataset:
+    """The readable messages only."""
+    return open_dataset(table, version).filter(~pc.field("dt").isin(_NOT_EVENTS))
+
+
+def quarantine(table: TopicTable, version: int | None = None) -> pa.Table:
+    """The messages that could not be read, with reason and bytes, and the recorded gaps."""
+    columns = ["kbroker", "kpart", "koffset", "kidx", "knext", "kerror", "value"]
+    return open_dataset(table, version).to_table(columns=columns, filter=pc.field("dt").isin(_NOT_EVENTS))
+
+
+def spark_table(spark: SparkSession, table: TopicTable, version: int | None = None) -> DataFrame:
+    """All rows of a table as a Spark DataFrame, from the list of its files: no jar is needed."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    delta = table.open(version)
+    schema = from_arrow_schema(pa.schema(delta.schema().to_arrow()))
+    files = delta.file_uris()
+    if not files:
+        return spark.createDataFrame([], schema)
+    return spark.read.schema(schema).option("basePath", table.uri).parquet(*files)
+
+
+def register(spark: SparkSession, warehouse: Warehouse) -> list[str]:
+    """Make each topic a view of this session: ``SELECT … FROM clicks``, and ``clicks_quarantine`` beside it.
+
+    A view shows the version of this moment; call it again to see later loads. Returns the names.
+    """
+    made = []
+    for topic in warehouse.topics():
+        name = topic.replace("-", "_").replace(".", "_")
+        rows = spark_table(spark, warehouse.table(topic))
+        dead = rows.dt.isin(*_NOT_EVENTS)
+        rows.filter(~dead).createOrReplaceTempView(name)
+        rows.filter(dead).createOrReplaceTempView(f"{name}_quarantine")
+        made += [name, f"{name}_quarantine"]
+    return made
