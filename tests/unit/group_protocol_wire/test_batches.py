@@ -129,6 +129,5 @@ def test_what_we_write_others_read() -> None:
     assert batch is not None and batch.validate_crc()
     found = [(r.offset, r.value, r.key, r.timestamp) for r in batch]
 
-    assert batch.validate_crc()
     assert (batch.base_offset, batch.last_offset_delta) == (100, 72)
     assert found == [(119, b"a" * 10, None, -1), (140, b"", None, -1), (170, b"x" * 300, None, -1)]
