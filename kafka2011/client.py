@@ -66,6 +66,10 @@ class SendBroken(ConnectionFailed):
         self.accepted = accepted
 
 
+class AnswerLost(ConnectionFailed):
+    """The connection broke between request and answer: the request may have had its effect."""
+
+
 class BrokerConnection:
     """One connection to one broker, opened lazily. Thread: one at a time.
 
@@ -152,7 +156,11 @@ class BrokerConnection:
     def produce_acked(self, topic: str, partition: int, data: bytes, level: AckLevel) -> tuple[int, int]:
         """Publish and wait until the set is appended or flushed; return its first and next offset. Not in 2011."""
         request = AckedProduceRequest(level, ProduceRequest(topic, partition, data))
-        reply = self._ask(request.encode(), 18, again=False)
+        try:
+            reply = self._ask(request.encode(), 18, again=False)
+        except AnswerLost as error:
+            hint = "a broker that has not set produce.acks.enable=true closes the connection"
+            raise AnswerLost(f"{error}; {hint}") from error
         return self._decoded(decode_acked_response, bytes(reply), f"{topic}-{partition} on {self}")
 
     def write(self, requests: bytes) -> None:
@@ -219,7 +227,7 @@ class BrokerConnection:
             ) from error
         except OSError as error:
             self.close()
-            raise ConnectionFailed(f"lost the connection to {self} while waiting for a reply: {error}") from error
+            raise AnswerLost(f"lost the connection to {self} while waiting for an answer: {error}") from error
         if got > wanted:
             self.close()
             raise InvalidMessageSize(f"{self} sent {got - wanted} bytes nobody asked for; connection closed")
