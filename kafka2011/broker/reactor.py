@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar, cast
 from twisted.internet.defer import Deferred
 from twisted.internet.task import LoopingCall
 from twisted.internet.threads import deferToThreadPool
+from twisted.python.failure import Failure
 from twisted.python.threadpool import ThreadPool
 
 T = TypeVar("T")
@@ -58,9 +59,21 @@ def in_thread(reactor: Reactor, pool: ThreadPool, work: Callable[[], T]) -> Defe
     return deferToThreadPool(cast(Any, reactor), pool, work)
 
 
-def within(reactor: Reactor, seconds: float, wait: Deferred[T]) -> Deferred[T]:
-    """Let ``wait`` fail with TimeoutError after ``seconds``."""
-    return wait.addTimeout(seconds, cast(Any, reactor))
+def within(reactor: Reactor, seconds: float, wait: Deferred[Any]) -> Deferred[bool]:
+    """Fire with True when ``wait`` does, with False if ``seconds`` pass before; its failure is passed on.
+
+    ``wait`` itself is left alone: cancelling what a thread still works on would only hide that it does.
+    """
+    outcome: Deferred[bool] = Deferred()
+    timer = reactor.callLater(seconds, outcome.callback, False)
+
+    def ended(result: object) -> None:
+        if timer.active():
+            timer.cancel()
+            outcome.errback(result) if isinstance(result, Failure) else outcome.callback(True)
+
+    wait.addBoth(ended)
+    return outcome
 
 
 def every(reactor: Reactor, seconds: float, work: Callable[[], object], *, now: bool = False) -> LoopingCall:

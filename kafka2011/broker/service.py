@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from twisted.internet.defer import Deferred, TimeoutError, maybeDeferred
+from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.internet.error import CannotListenError
 from twisted.internet.task import LoopingCall
 from twisted.python.failure import Failure
@@ -150,7 +150,7 @@ class Broker:
             self._first_retention.cancel()
         self._watchdog.stop()
         closing = self._flusher.settle().addCallback(lambda _: in_thread(self.reactor, self._pool, self.store.close))
-        clean = await self._within(deadline, [closing])
+        clean = await self._within(deadline, [closing]) and not any(log.failed for log in self.store.logs())
         self.journal.emit(BrokerStopped(broker_id=self.address.broker_id, clean=clean))
         if clean:
             self._pool.stop()
@@ -160,9 +160,7 @@ class Broker:
         done = True
         for wait in waits:
             try:
-                await within(self.reactor, max(0.01, deadline - self.now()), wait)
-            except TimeoutError:
-                done = False
+                done &= await within(self.reactor, max(0.01, deadline - self.now()), wait)
             except Exception as error:  # whatever fails while stopping, the rest is still stopped
                 self.journal.emit(StopFailed(error=repr(error)))
                 done = False
