@@ -76,8 +76,11 @@ class LogStore:
                 # The log has told the journal; without the marker it is recovered at the next start.
                 clean = False
         self.checkpoint()
-        if clean:
-            leave_marker(self.directory)
+        try:
+            if clean:
+                leave_marker(self.directory)
+        except OSError as error:
+            self.journal.emit(HousekeepingFailed(step="marker", path=str(self.directory), reason=str(error)))
         self._lock.release()
         self._lock = None
 
