@@ -21,11 +21,12 @@ from kafka2011.clock import SYSTEM_CLOCK
 from kafka2011.config import Config, Setting
 from kafka2011.errors import ConfigError, Kafka2011Error
 from kafka2011.types import BrokerAddress
+from zk_registry.access import Tls
 from zk_registry.brokers import BrokerRegistry
 from zk_registry.events import BrokerDeregistered, RegistrationDelayed
 from zk_registry.operations import ConnectionLoss, RegistryError, SessionExpired
 from zk_registry.registration import BrokerIdTaken, Registration
-from zk_registry.session import Tls, ZooKeeperSession
+from zk_registry.session import ZooKeeperSession
 
 if TYPE_CHECKING:
     from kafka2011.broker.service import Broker

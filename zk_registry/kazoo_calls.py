@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from kazoo import exceptions as kazoo_errors
 from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError
 
+from kafka2011.clock import Clock
 from zk_registry import operations as ops
+from zk_registry.access import AccessLists
 from zk_registry.paths import parents
 
 MAX_VALUE = 100_000
 """Bytes. ZooKeeper's own limit is a million, and it answers more by closing the connection."""
-
-Access = Callable[[str], "Sequence[object] | None"]
-"""The access list for a node that is created at a path; None for an open one."""
 
 _ERRORS: tuple[tuple[type[Exception], type[ops.RegistryError]], ...] = (
     (kazoo_errors.NoNodeError, ops.NoNode),
@@ -36,14 +35,21 @@ _BYSTANDERS = (kazoo_errors.RolledBackError, kazoo_errors.RuntimeInconsistency)
 """What kazoo reports for the operations of a transaction that were not the reason of its refusal."""
 
 
-class Deadline(Protocol):
-    def left(self) -> float: ...
+class Deadline:
+    """A moment by which an answer must be there."""
+
+    def __init__(self, clock: Clock, timeout_s: float) -> None:
+        self._clock, self._at = clock, clock.monotonic() + timeout_s
+
+    def left(self) -> float:
+        """Seconds until then, never negative."""
+        return max(0.0, self._at - self._clock.monotonic())
 
 
 class KazooCalls:
     """Performs operations on a kazoo client. ``later`` takes what must not run in kazoo's own threads. Thread: any."""
 
-    def __init__(self, client: KazooClient, later: Callable[[Callable[[], None]], None], access: Access) -> None:
+    def __init__(self, client: KazooClient, later: Callable[[Callable[[], None]], None], access: AccessLists) -> None:
         self._client, self._later, self._access = client, later, access
 
     def perform(self, operation: ops.Operation, watcher: Callable[[str], None] | None, deadline: Deadline) -> Any:

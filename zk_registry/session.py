@@ -19,22 +19,19 @@ import logging
 import queue
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from kazoo.client import KazooClient
 from kazoo.protocol.states import KazooState
 from kazoo.retry import KazooRetry
-from kazoo.security import ACL, Id, Permissions, make_digest_acl
 
 from kafka2011.clock import SYSTEM_CLOCK, Clock
 from kafka2011.errors import Kafka2011Error
 from kafka2011.events import Journal
+from zk_registry.access import Tls, access_lists
 from zk_registry.events import CallbackFailed, SessionChanged
-from zk_registry.kazoo_calls import Access, KazooCalls
+from zk_registry.kazoo_calls import Deadline, KazooCalls
 from zk_registry.operations import ConnectionLoss, Create, NodeExists, Operation, SessionExpired
-from zk_registry.paths import SHARED_PARENTS
 from zk_registry.states import SessionState, StateCallback
 
 _STATES = {
@@ -51,16 +48,6 @@ class ZooKeeperUnreachable(Kafka2011Error):
     """No server of the connect string answered in time."""
 
     retriable = True
-
-
-@dataclass(frozen=True, slots=True)
-class Tls:
-    """How to speak TLS to ZooKeeper: PEM files, as kazoo takes them."""
-
-    ca: Path | None = None
-    certificate: Path | None = None
-    key: Path | None = None
-    verify: bool = True
 
 
 class ZooKeeperSession:
@@ -99,7 +86,7 @@ class ZooKeeperSession:
         self._tokens: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._worker = threading.Thread(target=self._work, name="zookeeper-session", daemon=True)
         self._client = self._make_client()
-        self._calls = KazooCalls(self._client, self._tokens.put, _access(credential))
+        self._calls = KazooCalls(self._client, self._tokens.put, access_lists(credential))
 
     # -- what it is now -------------------------------------------------------------------------------------------
 
@@ -204,15 +191,6 @@ class ZooKeeperSession:
     # -- inside ---------------------------------------------------------------------------------------------------
 
     def _make_client(self) -> KazooClient:
-        secure: dict[str, Any] = {}
-        if (tls := self._tls) is not None:
-            secure = {
-                "use_ssl": True,
-                "ca": tls.ca and str(tls.ca),
-                "certfile": tls.certificate and str(tls.certificate),
-                "keyfile": tls.key and str(tls.key),
-                "verify_certs": tls.verify,
-            }
         client = KazooClient(
             self.connect,
             timeout=self._timeout_s,
@@ -220,7 +198,7 @@ class ZooKeeperSession:
             command_retry=KazooRetry(max_tries=1, max_delay=1.0),
             auth_data=[("digest", self._credential)] if self._credential else None,
             logger=_KAZOO_LOGGER,
-            **secure,
+            **(self._tls.options() if self._tls is not None else {}),
         )
         client.add_listener(self._listen)
         return client
@@ -297,28 +275,3 @@ class ZooKeeperSession:
         except Exception as error:
             # The session is being left behind; the server ends it by timeout.
             self._journal.emit(CallbackFailed(callback="close", error=repr(error)))
-
-
-class Deadline:
-    """A moment by which an answer must be there."""
-
-    def __init__(self, clock: Clock, timeout_s: float) -> None:
-        self._clock, self._at = clock, clock.monotonic() + timeout_s
-
-    def left(self) -> float:
-        """Seconds until then, never negative."""
-        return max(0.0, self._at - self._clock.monotonic())
-
-
-def _access(credential: str | None) -> Access:
-    """All for the credential, read for the world; under shared parents the world may also create."""
-    if credential is None:
-        return lambda path: None
-    user, colon, password = credential.partition(":")
-    if not colon:
-        raise Kafka2011Error("a ZooKeeper credential is USER:PASSWORD; this one has no colon")
-    mine = make_digest_acl(user, password, all=True)
-    world = Id("world", "anyone")
-    private = [mine, ACL(Permissions.READ, world)]
-    shared = [mine, ACL(Permissions.READ | Permissions.CREATE, world)]
-    return lambda path: shared if path in SHARED_PARENTS else private
