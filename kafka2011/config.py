@@ -19,7 +19,7 @@ from kafka2011.settings import BROKER_SETTINGS, WITHOUT_EFFECT, Setting, TopicMa
 
 __all__ = [
     "BROKER_SETTINGS", "Config", "Setting", "TopicMap", "Value",
-    "load_config", "manual", "read_properties", "sample", "written",
+    "load_config", "manual", "manual_row", "read_properties", "sample", "written",
 ]  # fmt: skip
 
 PREFIX = "KAFKA2011_"
@@ -258,16 +258,19 @@ def sample(settings: Iterable[Setting] = BROKER_SETTINGS) -> str:
     return "\n".join(lines) + "\n"
 
 
+def manual_row(setting: Setting) -> str:
+    """One setting as a row of ``docs/configuration.md``."""
+    default = f"`{written(setting.default)}`" if written(setting.default) else "unset"
+    if setting.inherit:
+        default = f"that of `{setting.inherit}`"
+    return f"| `{setting.name}` | {default} | {setting.unit} | {setting.help} |"
+
+
 def manual(settings: Iterable[Setting] = BROKER_SETTINGS) -> str:
-    """The tables of ``docs/configuration.md``."""
-    lines: list[str] = []
-    section = None
+    """The tables of ``docs/configuration.md``, one per section."""
+    sections: dict[str, list[str]] = {}
     for setting in settings:
-        if setting.section != section:
-            section = setting.section
-            lines += ["", f"## {section}", "", "| name | default | unit | meaning |", "|---|---|---|---|"]
-        default = f"`{written(setting.default)}`" if written(setting.default) else "unset"
-        if setting.inherit:
-            default = f"that of `{setting.inherit}`"
-        lines.append(f"| `{setting.name}` | {default} | {setting.unit} | {setting.help} |")
-    return "\n".join(lines).strip() + "\n"
+        sections.setdefault(setting.section, []).append(manual_row(setting))
+    head = ["| name | default | unit | meaning |", "|---|---|---|---|"]
+    tables = ["\n".join([f"## {section}", "", *head, *rows]) for section, rows in sections.items()]
+    return "\n\n".join(tables) + "\n"

@@ -54,7 +54,7 @@ def _per_topic(name: str, unit: str, help: str, section: str) -> Setting:
 
 IDENTITY = (
     _number("brokerid", 0, "", "Number of this broker, unique in the cluster (0.7 had no default).", "identity"),
-    Setting("hostname", str, None, "", "Address told to others (in ZooKeeper); unset: bind.address.", "identity"),
+    Setting("hostname", str, None, "", "Address told to others (in ZooKeeper); unset: where we listen.", "identity"),
     Setting("bind.address", str, "127.0.0.1", "", "Address to listen on. 0.7 listened on all; 0.0.0.0 does that. "
             "There is no authentication: leave loopback only inside a network you trust.", "identity"),
     _number("port", 9092, "", "Port of the 2011 protocol; 0 takes a free one.", "identity", at_most=65535),

@@ -29,6 +29,14 @@ class BrokerStopped(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OpenToTheNetwork(Event):
+    """Anybody who reaches this address can read and write: there is no authentication without client certificates."""
+
+    level: ClassVar[int] = logging.WARNING
+    address: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionClosed(Event):
     """The broker closed a connection on its own account; ``suppressed`` more of the same kind were not told."""
 

@@ -28,6 +28,7 @@ from kafka2011.broker.counters import Counters
 from kafka2011.broker.events import (
     BrokerStarted,
     BrokerStopped,
+    OpenToTheNetwork,
     ProduceDropped,
     ReactorLate,
     RetentionFailed,
@@ -38,7 +39,7 @@ from kafka2011.broker.limits import Limits
 from kafka2011.broker.protocol import BrokerFactory
 from kafka2011.broker.reactor import DelayedCall, ListeningPort, Reactor, every, in_thread, within
 from kafka2011.broker.seldom import Seldom
-from kafka2011.broker.setup import limit_settings, log_settings, tls_options
+from kafka2011.broker.setup import advertised_host, is_loopback, limit_settings, log_settings, tls_options
 from kafka2011.broker.watchdog import Watchdog
 from kafka2011.clock import SYSTEM_CLOCK, Clock
 from kafka2011.config import Config
@@ -92,8 +93,7 @@ class Broker:
     @property
     def address(self) -> BrokerAddress:
         """Where others find this broker."""
-        host = self.config["hostname"] or self.config["bind.address"]
-        return BrokerAddress(self.config.integer("brokerid"), str(host), self._port)
+        return BrokerAddress(self.config.integer("brokerid"), advertised_host(self.config), self._port)
 
     @property
     def plugins(self) -> Mapping[str, plugins.Plugin]:
@@ -125,6 +125,8 @@ class Broker:
         self.journal.emit(
             BrokerStarted(broker_id=address.broker_id, host=address.host, port=address.port, log_dir=log_dir)
         )
+        if not is_loopback(self.config) and self.config["tls.client.ca"] is None:
+            self.journal.emit(OpenToTheNetwork(address=str(self.config["bind.address"])))
         return Deferred.fromCoroutine(self._start_plugins())
 
     async def _start_plugins(self) -> None:

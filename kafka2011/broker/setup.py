@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,25 @@ from kafka2011.log.settings import HOUR_MS, LogSettings
 
 if TYPE_CHECKING:
     from twisted.internet.ssl import CertificateOptions
+
+
+def is_loopback(config: Config) -> bool:
+    """Whether only programs on this machine can connect."""
+    bind = str(config["bind.address"])
+    return bind in ("localhost", "::1") or bind.startswith("127.")
+
+
+def advertised_host(config: Config) -> str:
+    """The address told to others: ``hostname``, else where we listen, else (listening everywhere) our own name's."""
+    host, bind = config["hostname"], str(config["bind.address"])
+    if isinstance(host, str):
+        return host
+    if bind not in ("0.0.0.0", "::", ""):  # noqa: S104 - compared, not bound
+        return bind
+    try:
+        return socket.gethostbyname(socket.gethostname())
+    except OSError:
+        return "127.0.0.1"
 
 
 def limit_settings(config: Config) -> LimitSettings:

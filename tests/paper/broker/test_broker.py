@@ -79,7 +79,7 @@ def test_a_set_of_messages_is_one_publish_request(broker: BrokerProcess, client:
 
 
 def test_a_consumer_can_rewind(client: RawClient) -> None:
-    """ "A consumer can deliberately rewind back to an old offset and re-consume data": the broker forgets nobody (§3.1)."""
+    """ "A consumer can deliberately rewind back to an old offset and re-consume data" (§3.1)."""
     client.produce("rewound", b"one", b"two", b"six")
     client.wait_for("rewound", 39)
     once = client.fetch("rewound", 13)
@@ -90,7 +90,7 @@ def test_a_consumer_can_rewind(client: RawClient) -> None:
 
 
 def test_a_log_is_a_set_of_segment_files(broker: BrokerProcess, client: RawClient) -> None:
-    """ "A log is implemented as a set of segment files of approximately the same size", named by first offset (§3.1)."""
+    """ "A log is implemented as a set of segment files of approximately the same size" (§3.1)."""
     for _ in range(30):
         client.produce("segmented", b"x" * 90, b"y" * 90, b"z" * 90)
     client.wait_for("segmented", 9000)

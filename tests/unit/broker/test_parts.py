@@ -10,6 +10,7 @@ from kafka2011.broker import plugins
 from kafka2011.broker.counters import Histogram
 from kafka2011.broker.events import ConnectionClosed, ReactorLate
 from kafka2011.broker.seldom import Seldom
+from kafka2011.broker.setup import advertised_host, is_loopback, limit_settings, log_settings
 from kafka2011.broker.watchdog import Watchdog
 from kafka2011.clock import ManualClock
 from kafka2011.config import Config, Setting, load_config
@@ -106,10 +107,25 @@ def test_a_missing_plug_in_matters_only_if_wanted(monkeypatch: pytest.MonkeyPatc
     assert plugins.wanted(off, journal) == {}
 
 
+@pytest.mark.parametrize(
+    ("flags", "host", "loopback"),
+    [
+        ({}, "127.0.0.1", True),
+        ({"bind.address": "10.1.2.3"}, "10.1.2.3", False),
+        ({"bind.address": "0.0.0.0", "hostname": "node1"}, "node1", False),
+        ({"bind.address": "localhost"}, "localhost", True),
+    ],
+)
+def test_others_are_told_where_to_find_us(flags: dict[str, str], host: str, loopback: bool) -> None:
+    """The advertised address is hostname, else where the broker listens, and never 0.0.0.0 (spec §3.6)."""
+    config = load_config(flags=flags)
+
+    assert (advertised_host(config), is_loopback(config)) == (host, loopback)
+    assert advertised_host(load_config(flags={"bind.address": "0.0.0.0"})) != "0.0.0.0"
+
+
 def test_every_log_setting_reaches_the_logs() -> None:
     """Each setting of the table about logs changes what the logs are given, hours as milliseconds (spec §7.2)."""
-    from kafka2011.broker.setup import limit_settings, log_settings
-
     flags = {
         "num.partitions": "3", "topic.partition.count.map": "a:4", "log.file.size": "100", "topic.log.file.size": "a:5",
         "log.roll.hours": "2", "topic.log.roll.hours": "a:3", "log.flush.interval": "7",
