@@ -183,7 +183,7 @@ class Member:
 
     def _answer_change(self) -> Steps[None]:
         """Look before letting go: a change that leaves our share as it is stops nobody."""
-        if self.edition.looks_first:
+        if self.edition.looks_first and self.reading:
             try:
                 if (yield from still_right(self)):
                     return

@@ -1,0 +1,64 @@
+"""Algorithm 1 in a simulated world: many seeds, the real code, a verdict for each."""
+
+from __future__ import annotations
+
+import pytest
+
+from consumers.sim.picture import draw
+from consumers.sim.runs import first_failure, scenario, shrink, verdicts
+from consumers.sim.world import World
+
+SEEDS = 50
+
+
+@pytest.mark.parametrize("kind", ["faults", "lost-replies"])
+def test_the_sound_edition_loses_nothing(kind: str) -> None:
+    """Through kills, pauses, cuts, growth and lost replies: no message lost, no partition orphaned at rest, no commit
+    by a non-owner, no offset going back, and duplicates bounded (§3.2, §3.3)."""
+    runs = verdicts("sound", kind, SEEDS)
+
+    assert [str(v) for v in runs if v.failed] == []
+    assert sum(v.rebalances for v in runs) > 10 * SEEDS, "the runs were eventful"
+    assert sum(v.duplicates for v in runs) < 0.3 * sum(v.messages for v in runs)
+
+
+def test_members_that_come_and_go_in_peace_cause_no_duplicate() -> None:
+    """With clean joins and leaves only, every message is delivered exactly once (§3.2)."""
+    runs = verdicts("sound", "clean", SEEDS // 2)
+
+    assert [str(v) for v in runs if v.failed or v.duplicates] == []
+
+
+def test_the_printed_edition_fails_as_the_analysis_says() -> None:
+    """As printed: partitions without a reader, lost messages, and duplicates even in peace (§3.2)."""
+    runs = verdicts("printed", "clean", 12)
+
+    assert any(v.orphans for v in runs) and any(v.lost for v in runs)
+    assert sum(v.duplicates for v in runs) > 0.05 * sum(v.messages for v in runs)
+
+
+def test_the_shipped_edition_gives_up_and_commits_what_it_does_not_own() -> None:
+    """As shipped: members that give up, and offsets moved by non-owners (§3.2)."""
+    runs = verdicts("shipped", "lost-replies", 20)
+
+    assert any(v.gave_up for v in runs)
+    assert any(v.non_owner_commits for v in runs)
+
+
+def test_a_run_replays_event_by_event() -> None:
+    """The same seed gives the same transcript, line by line."""
+    first, second = (World(scenario(11, "sound", "lost-replies"), transcript=True) for _ in range(2))
+    assert first.run() == second.run()
+    assert first.lines == second.lines and len(first.lines) > 500
+
+
+def test_a_failing_run_shrinks_to_what_it_needs_and_can_be_drawn() -> None:
+    """A failing seed is reduced to the faults it needs; its picture shows every partition (§3.2)."""
+    failing = first_failure("printed", "faults", at_most=30)
+    assert failing is not None
+    small = shrink(failing)
+    verdict = World(small).run()
+
+    assert verdict.failed and len(small.faults) < len(failing.faults)
+    picture = draw(small, verdict)
+    assert picture.startswith("<svg") and all(lane.partition in picture for lane in verdict.lanes)
