@@ -89,8 +89,7 @@ class ZooKeeperPlugin:
     def start(self) -> Deferred[None]:
         """Register; fires when that is done, fails if ZooKeeper cannot be reached or the id is taken."""
         address = self._broker.address
-        if address.host in ("0.0.0.0", ""):  # noqa: S104 - compared, not bound
-            address = BrokerAddress(address.broker_id, _own_address(self._connect), address.port)
+        address = BrokerAddress(address.broker_id, self._reachable(address.host), address.port)
         self._registration = Registration(
             self._session, address, started_ms=SYSTEM_CLOCK.wall_ms(), journal=self._broker.journal
         )
@@ -110,7 +109,8 @@ class ZooKeeperPlugin:
 
     def publish_modern(self, address: str) -> None:
         """Tell where this broker speaks today's protocol (``host:port``)."""
-        self._modern = address
+        host, _, port = address.rpartition(":")
+        self._modern = address = f"{self._reachable(host)}:{port}"
         if self._registration is not None:
             self._registration.publish_modern(address)
             self._wake.set()
@@ -133,6 +133,10 @@ class ZooKeeperPlugin:
             "registered": registration is not None and registration.is_complete,
             "topics": registration.n_topics if registration is not None else 0,
         }
+
+    def _reachable(self, host: str) -> str:
+        """What to tell others: a broker that listens on every address is found at the one ZooKeeper sees."""
+        return _own_address(self._connect) if host in ("0.0.0.0", "") else host  # noqa: S104 - compared, not bound
 
     # -- the worker's side ----------------------------------------------------------------------------------------
 
@@ -202,10 +206,10 @@ def _tls(config: Config) -> Tls | None:
 
 def _own_address(connect: str) -> str:
     """The address of this machine on the way to ZooKeeper: what to tell others when listening on all addresses."""
-    host, _, port = connect.partition("/")[0].split(",")[0].rpartition(":")
+    host, _, port = connect.partition("/")[0].split(",")[0].strip().partition(":")
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            probe.connect((host, int(port)))  # a datagram socket sends nothing by connecting
+            probe.connect((host, int(port or 2181)))  # a datagram socket sends nothing by connecting
             name: str = probe.getsockname()[0]
             return name
     except (OSError, ValueError) as error:

@@ -53,9 +53,7 @@ def start(port: int, data_dir: Path | None, servers: str, tick_ms: int, ready_fi
     kafka2011 zk start --data-dir ~/zookeeper           data kept
     kafka2011 zk start --servers 3 --port 2181          2181, 2182, 2183: kill one and see
     """
-    over = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: over.set())
+    over = _told_to_end()
     with EmbeddedZooKeeper(int(servers), data_dir, port or None, tick_ms) as zookeeper:
         pids = [server.pid for server in zookeeper.servers]
         if ready_file is not None:
@@ -84,8 +82,8 @@ def tree(path: str, zookeeper: str, watch: bool, as_json: bool) -> None:
         if not nodes:
             raise click.ClickException(f"there is no {top} in ZooKeeper at {zookeeper}")
         _print(nodes, as_json)
-        while watch:
-            threading.Event().wait(_REFRESH_S)
+        over = _told_to_end()
+        while watch and not over.wait(_REFRESH_S):
             now = list(walk(session, top))
             if now != nodes:
                 nodes = now
@@ -114,6 +112,14 @@ def brokers(zookeeper: str, as_json: bool) -> None:
         shown = topics if as_json else ", ".join(f"{topic} ({n})" for topic, n in topics.items())
         rows.append({"id": broker_id, "host": address.host, "port": address.port, "topics": shown})
     show(rows, as_json=as_json, empty=f"no broker is registered in ZooKeeper at {zookeeper}")
+
+
+def _told_to_end() -> threading.Event:
+    """Set by Ctrl-C, SIGTERM and a closed terminal: ends for good reasons, with exit code 0."""
+    over = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: over.set())
+    return over
 
 
 def _print(nodes: list[TreeNode], as_json: bool) -> None:

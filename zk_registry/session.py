@@ -130,12 +130,15 @@ class ZooKeeperSession:
         """Connect; raise ZooKeeperUnreachable naming the hosts if nobody answers within ``connect_timeout_s``."""
         if self._started:
             return
-        self._started = True
         if self._create_chroot:
             self._make_chroot()
+        self._started = True
         self._worker.start()
-        self._client.start_async().wait(self._connect_timeout_s)
-        if not self.wait_connected(0):
+        self._client.start_async()
+        with self._changed:
+            # Our own word for it: kazoo reports itself connected before it has told its listener.
+            connected = self._changed.wait_for(lambda: self._incarnation > 0 or self._closed, self._connect_timeout_s)
+        if not connected:
             self.close()
             raise ZooKeeperUnreachable(
                 f"no ZooKeeper answers at {self.connect} (tried for {self._connect_timeout_s:g} s); "
