@@ -27,7 +27,7 @@ from hadoop_etl.cluster import Cluster
 from hadoop_etl.columns import day_of
 from hadoop_etl.cuts import Split
 from hadoop_etl.decode import Format, make_decoder, time_column
-from hadoop_etl.planning import AUDIT_TOPIC
+from hadoop_etl.formats import AUDIT_TOPIC
 from hadoop_etl.reading import events
 from hadoop_etl.task import read_split
 from hadoop_etl.warehouse import TopicTable, Warehouse

@@ -5,9 +5,10 @@ Paper: §3.2 (the broker registry); the 0.7 contrib named brokers by address (sp
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from hadoop_etl.frames import read_frames
 from kafka2011.client import BrokerConnection
 from kafka2011.errors import ConfigError, ConnectionFailed, Kafka2011Error, OffsetOutOfRange, WrongPartition
 from kafka2011.producer.routing import parse_brokers
@@ -18,6 +19,7 @@ from zk_registry.session import ZooKeeperSession
 
 MOST_PARTITIONS = 10_000
 MOST_SEGMENTS = 100_000
+SAMPLE_SIZE = 1 << 20
 
 
 class Cluster:
@@ -81,6 +83,16 @@ class Cluster:
         """The newest offset known to be older than a time, by whole segments; None if all are newer (spec §2.7)."""
         found = self.connection(part.broker_id).offsets(topic, part.partition, time_ms, 1)
         return found[0] if found else None
+
+    def sample(self, topic: str, ranges: Mapping[BrokerPartition, tuple[int, int]]) -> list[bytes]:
+        """Payloads from the beginning of each range (start and size), about a thousand in all."""
+        found: list[bytes] = []
+        for part, (start, size) in ranges.items():
+            if size and len(found) < 1000:
+                data = self.connection(part.broker_id).fetch(topic, part.partition, start, min(size, SAMPLE_SIZE))
+                for rows in read_frames(data, start, at_end=False).rows:
+                    found += rows.payload.slice(0, 1000).to_pylist()
+        return found
 
     def connection(self, broker_id: int) -> BrokerConnection:
         """A connection to a broker, kept for the next question."""

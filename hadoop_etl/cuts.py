@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from hadoop_etl.frames import good_starts
+from hadoop_etl.frames import good_starts, read_frames
 
 PROBE_SIZES = (64 << 10, 1 << 20, 8 << 20)
 
@@ -64,3 +64,22 @@ def boundary_after(offset: int, end: int, fetch: Fetch) -> int | None:
         if offset + size >= end:
             break
     return None
+
+
+def walk_to(fetch: Fetch, start: int, budget: int) -> int:
+    """The message boundary at or below ``start + budget``, walked from ``start``, so that it is sure; one message at
+    least, or a small budget would never get anywhere."""
+    if not budget:
+        return start
+    position = start
+    while True:
+        data = fetch(position, 4 << 20)
+        frames = read_frames(data, position, at_end=False)
+        if not frames.size:
+            return position
+        if position + frames.size > start + budget:
+            break
+        position += frames.size
+    ends = [int(end) for rows in frames.rows for end in rows.next_offset] + [dead.next_offset for dead in frames.dead]
+    inside = [end for end in ends if end <= start + budget]
+    return max(inside, default=position if position > start else min(ends))

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake.transaction import RemoveAction
 
 from hadoop_etl.columns import GAP_DAY, GAP_REASON, dead_table, file_schema
@@ -32,12 +33,8 @@ class Gap:
 
 def gaps_of(table: TopicTable) -> list[Gap]:
     """The recorded gaps, in order."""
-    rows = (
-        table.open()
-        .to_pyarrow_dataset(partitions=[("dt", "=", GAP_DAY)])
-        .to_table(columns=["kbroker", "kpart", "koffset", "knext"])
-        .to_pylist()
-    )
+    columns = ["kbroker", "kpart", "koffset", "knext"]
+    rows = table.dataset().to_table(columns=columns, filter=pc.field("dt") == GAP_DAY).to_pylist()
     found = [Gap(BrokerPartition(r["kbroker"], r["kpart"]), r["koffset"], r["knext"]) for r in rows]
     return sorted(found, key=lambda gap: (gap.part, gap.start))
 

@@ -10,20 +10,15 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from hadoop_etl.cluster import Cluster
-from hadoop_etl.cuts import cut
+from hadoop_etl.cuts import cut, walk_to
 from hadoop_etl.decode import Format
 from hadoop_etl.errors import PlanChanged, RetentionGap
-from hadoop_etl.frames import read_frames
+from hadoop_etl.formats import AUDIT_TOPIC, choose_format
 from hadoop_etl.plan import SPLIT_SIZE, Plan, Range, TopicPlan, new_load
-from hadoop_etl.schema import AUDIT_SCHEMA, infer
 from hadoop_etl.warehouse import TableState, Warehouse
-from kafka2011.avro import TIME_FIELD, Schema, SchemaRegistry
+from kafka2011.avro import TIME_FIELD, SchemaRegistry
 from kafka2011.clock import SYSTEM_CLOCK, Clock
-from kafka2011.errors import ConfigError
 from kafka2011.types import BrokerPartition
-
-SAMPLE_SIZE = 1 << 20
-AUDIT_TOPIC = "audit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +114,7 @@ class Planner:
         fetch = partial(self._cluster.connection(part.broker_id).fetch, topic, part.partition)
         if budget is not None and end - start > budget:
             sure = [b for b in boundaries if start + budget // 2 < b <= start + budget]
-            end = max(sure) if sure else _walk_to(fetch, start, budget)
+            end = max(sure) if sure else walk_to(fetch, start, budget)
         segments = tuple(sorted(b for b in boundaries if start < b < end))
         splits = tuple(cut(start, end, segments, self._options.split_size, fetch))
         return Range(part, self._cluster.address(part.broker_id), start, end, expected, splits, segments, gap)
@@ -128,76 +123,17 @@ class Planner:
         """The range of a backfill, whose ends are boundaries already known."""
         return self._range(topic, part, start, end, None, self._cluster.boundaries(topic, part), None, None)
 
-    # -- how payloads are read --------------------------------------------------------------------------------------
-
     def form_of(self, topic: str, ranges: Sequence[Range], state: TableState) -> Format:
         """How to read a topic: as told, as the last load did, or as a sample suggests."""
-        noted = state.notes.get("format")
-        wanted = self._options.formats.get(topic, "auto")
-        time_field = noted["time_field"] if noted else self._options.time_field
-        if topic == AUDIT_TOPIC:
-            return Format("json", {0: AUDIT_SCHEMA}, "window_start_ms")
-        if wanted == "auto":
-            wanted = noted["name"] if noted else self._guess(topic, ranges)
-        registered = self._registered(topic)
-        if wanted == "avro":
-            if not registered:
-                raise ConfigError(f"{topic} is to be read as Avro but no schema is registered for it (--schemas)")
-            return Format("avro", registered, time_field)
-        if wanted == "json":
-            known = Format.from_dict(noted).schemas.get(0) if noted and noted["name"] == "json" else None
-            newest = registered[max(registered)] if registered else infer(self._sample(topic, ranges), topic)
-            return Format("json", {0: _extend(known, newest)}, time_field)
-        return Format("raw", {}, time_field)
-
-    def _registered(self, topic: str) -> dict[int, Schema]:
-        registry = self._options.schemas
-        return {} if registry is None else {number: registry.schema(number) for number in registry.ids(topic)}
-
-    def _guess(self, topic: str, ranges: Sequence[Range]) -> str:
-        if self._registered(topic):
-            return "avro"
-        sample = self._sample(topic, ranges)
-        return "json" if sample and infer(sample, topic)["fields"] else "raw"
-
-    def _sample(self, topic: str, ranges: Sequence[Range]) -> list[bytes]:
-        """Payloads from the beginning of each range, a thousand at most."""
-        found: list[bytes] = []
-        for part in ranges:
-            if not part.size or len(found) >= 1000:
-                continue
-            fetch = self._cluster.connection(part.part.broker_id).fetch
-            data = fetch(topic, part.part.partition, part.start, min(part.size, SAMPLE_SIZE))
-            for rows in read_frames(data, part.start, at_end=False).rows:
-                found += rows.payload.slice(0, 1000).to_pylist()
-        return found
-
-
-def _walk_to(fetch: partial[bytes], start: int, budget: int) -> int:
-    """The message boundary at or below ``start + budget``, walked from ``start``, so that it is sure; one message at
-    least, or a small budget would never get anywhere."""
-    if not budget:
-        return start
-    position = start
-    while True:
-        data = fetch(position, 4 << 20)
-        frames = read_frames(data, position, at_end=False)
-        if not frames.size:
-            return position
-        if position + frames.size > start + budget:
-            break
-        position += frames.size
-    ends = [int(end) for rows in frames.rows for end in rows.next_offset] + [dead.next_offset for dead in frames.dead]
-    inside = [end for end in ends if end <= start + budget]
-    return max(inside, default=position if position > start else min(ends))
-
-
-def _extend(known: Schema | None, newest: Schema) -> Schema:
-    """The schema the table was made with, and whatever fields are new: a column's type stays what it was."""
-    if known is None:
-        return newest
-    have = {f["name"] for f in known["fields"]}
-    return {**known, "fields": [*known["fields"], *(f for f in newest["fields"] if f["name"] not in have)]}
+        starts = {part.part: (part.start, part.size) for part in ranges}
+        return choose_format(
+            topic,
+            self._options.formats.get(topic, "auto"),
+            self._options.time_field,
+            registry=self._options.schemas,
+            noted=state.notes.get("format"),
+            sample=lambda: self._cluster.sample(topic, starts),
+        )
 
 
 def check_still_fits(plan: Plan, warehouse: Warehouse, cluster: Cluster) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import dataset
+from pyarrow.dataset import Dataset
 
 from hadoop_etl.columns import DEAD_DAY, GAP_DAY
 from hadoop_etl.warehouse import TopicTable, Warehouse
@@ -20,20 +20,15 @@ if TYPE_CHECKING:
 _NOT_EVENTS = (DEAD_DAY, GAP_DAY)
 
 
-def open_dataset(table: TopicTable, version: int | None = None) -> dataset.Dataset:
-    """All rows of a table, now or as of a version, dead rows and gaps included: filter by ``kerror``."""
-    return table.open(version).to_pyarrow_dataset()
-
-
-def events(table: TopicTable, version: int | None = None) -> dataset.Dataset:
+def events(table: TopicTable, version: int | None = None) -> Dataset:
     """The readable messages only."""
-    return open_dataset(table, version).filter(~pc.field("dt").isin(_NOT_EVENTS))
+    return table.dataset(version).filter(~pc.field("dt").isin(_NOT_EVENTS))
 
 
 def quarantine(table: TopicTable, version: int | None = None) -> pa.Table:
     """The messages that could not be read, with reason and bytes, and the recorded gaps."""
     columns = ["kbroker", "kpart", "koffset", "kidx", "knext", "kerror", "value"]
-    return open_dataset(table, version).to_table(columns=columns, filter=pc.field("dt").isin(_NOT_EVENTS))
+    return table.dataset(version).to_table(columns=columns, filter=pc.field("dt").isin(_NOT_EVENTS))
 
 
 def spark_table(spark: SparkSession, table: TopicTable, version: int | None = None) -> DataFrame:

@@ -1,7 +1,8 @@
 """Start Spark for a load: local by default, any cluster by its master URL.
 
 Executors need Python with pyarrow, numpy, isal and cramjam (and polars or fastavro for Avro); this project's own
-packages are sent along. The page of the Spark UI is off: on a shared machine it would be open to everyone.
+packages are sent along. The page of the Spark UI is off: on a shared machine it would be open to everyone. Spark's own
+log is silent: what a person needs to know of a failed task is one line, and the load says it.
 """
 
 from __future__ import annotations
@@ -31,15 +32,18 @@ def start_session(
     from pyspark.sql import SparkSession
 
     local = master.startswith("local")
+    on_this_machine = local or "127.0.0.1" in master
+    if on_this_machine:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     ours = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "OFF",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}",
         "spark.sql.session.timeZone": "UTC",
         "spark.task.maxFailures": "4",
         "spark.python.worker.reuse": "true",
     }
-    if local or "127.0.0.1" in master:
+    if on_this_machine:
         ours |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     if local and "," not in master:
         # local[n] runs a task once; the second number is how often it may fail.

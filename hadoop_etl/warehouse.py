@@ -6,8 +6,8 @@ One commit is one new file in ``_delta_log``, created only if absent. It names t
 one application transaction ``etl/<topic>/<broker>-<partition>`` whose version is the next offset to load. So data and
 offsets cannot differ, and of two loads that began at the same offsets the second one's commit is refused.
 
-Readers: ``open_dataset`` (Arrow, DuckDB, pandas, polars), ``reading.register`` (Spark SQL), anything that knows Delta.
-A listing of the directory is wrong: it also shows files of loads that never committed.
+Readers: ``TopicTable.dataset`` (Arrow, DuckDB, pandas, polars), ``reading.register`` (Spark SQL), any other that
+knows Delta. A listing of the directory is wrong: it also shows files of loads that never committed.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake import Schema as DeltaSchema
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
+from pyarrow import fs
+from pyarrow.dataset import Dataset
 
 from hadoop_etl.columns import partition_columns, table_schema
 from hadoop_etl.errors import LoadSuperseded, WarehouseError
@@ -87,6 +89,13 @@ class TopicTable:
     def exists(self) -> bool:
         """Tell whether the topic was ever loaded."""
         return exists(f"{self.uri}/_delta_log")
+
+    def dataset(self, version: int | None = None) -> Dataset:
+        """All rows, now or as of a version, as an Arrow dataset."""
+        root = local_path(self.uri)
+        # Arrow's own file system where it can: reading through delta-rs's would call back into Python for each block.
+        system = None if root is None else fs.SubTreeFileSystem(str(root), fs.LocalFileSystem())
+        return self.open(version).to_pyarrow_dataset(filesystem=system)
 
     def create(self, event_columns: pa.Schema, by_hour: bool) -> None:
         """Make the table, empty, if there is none; two loaders may both try."""
@@ -187,7 +196,7 @@ class TopicTable:
     def first_offset(self, part: BrokerPartition) -> int | None:
         """The first offset of a partition that has a row, from the data itself."""
         wanted = (pc.field("kbroker") == part.broker_id) & (pc.field("kpart") == part.partition)
-        rows = self.open().to_pyarrow_dataset().to_table(columns=["koffset"], filter=wanted)
+        rows = self.dataset().to_table(columns=["koffset"], filter=wanted)
         first: int | None = pc.min(rows.column("koffset")).as_py()
         return first
 

@@ -120,5 +120,5 @@ def read_table(warehouse: str, topic: str, version: int | None, versions: bool, 
             for number, noted in table.notes()
         ]
     else:
-        rows = events(table, version).head(limit).to_pylist()
+        rows = events(table, version).head(limit, use_threads=False).to_pylist()
     show(rows, as_json=as_json)

@@ -1,0 +1,56 @@
+"""How a topic's payloads are read: as told, as before, or as they look.
+
+Paper: §4 (Avro with registered schemas). JSON topics without a schema get one from a sample; a column, once made, keeps
+its type, and fields that come later are added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from hadoop_etl.decode import Format
+from hadoop_etl.schema import AUDIT_SCHEMA, infer
+from kafka2011.avro import Schema, SchemaRegistry
+from kafka2011.errors import ConfigError
+
+AUDIT_TOPIC = "audit"
+
+
+def choose_format(
+    topic: str,
+    wanted: str,
+    time_field: str,
+    *,
+    registry: SchemaRegistry | None,
+    noted: Mapping[str, Any] | None,
+    sample: Callable[[], list[bytes]],
+) -> Format:
+    """``wanted`` is raw, json, avro or auto; ``noted`` what the table's last load used; ``sample`` some payloads."""
+    if topic == AUDIT_TOPIC:
+        return Format("json", {0: AUDIT_SCHEMA}, "window_start_ms")
+    time_field = noted["time_field"] if noted else time_field
+    registered = {} if registry is None else {number: registry.schema(number) for number in registry.ids(topic)}
+    if wanted == "auto":
+        wanted = noted["name"] if noted else "avro" if registered else _guess(sample())
+    if wanted == "avro":
+        if not registered:
+            raise ConfigError(f"{topic} is to be read as Avro but no schema is registered for it; give a registry")
+        return Format("avro", registered, time_field)
+    if wanted == "json":
+        known = Format.from_dict(noted).schemas.get(0) if noted and noted["name"] == "json" else None
+        newest = registered[max(registered)] if registered else infer(sample(), topic)
+        return Format("json", {0: _extend(known, newest)}, time_field)
+    return Format("raw", {}, time_field)
+
+
+def _guess(payloads: list[bytes]) -> str:
+    return "json" if infer(payloads, "a sample")["fields"] else "raw"
+
+
+def _extend(known: Schema | None, newest: Schema) -> Schema:
+    """The schema the table was made with, and whatever fields are new: a column's type stays what it was."""
+    if known is None:
+        return newest
+    have = {f["name"] for f in known["fields"]}
+    return {**known, "fields": [*known["fields"], *(f for f in newest["fields"] if f["name"] not in have)]}
