@@ -66,7 +66,7 @@ def main(zookeeper: str, name: str, rate: float, directory: Path, drop_file: Pat
                 producer.send(topic, payload, key=str(member))
     producer.close()
     router.close()
-    lost = producer.counters.dropped_messages + dropped
+    lost = producer.counters.dropped + dropped
     results = directory / "results"
     results.mkdir(parents=True, exist_ok=True)
     (results / f"{name}.json").write_text(json.dumps({"sent": sent, "lost": lost}))

@@ -21,7 +21,7 @@ from kafka2011.cli.output import CONTEXT, note
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
-class Duration(click.ParamType):
+class Duration(click.ParamType[float]):
     """``90s``, ``5m``, ``1h``."""
 
     name = "duration"

@@ -6,6 +6,7 @@ Paper: §3 (the sample consumer), §3.2 (the group). SIGUSR1 ends its ZooKeeper 
 from __future__ import annotations
 
 import signal
+import threading
 from pathlib import Path
 from types import FrameType
 
@@ -16,6 +17,8 @@ from consumers.cluster.processes import write_ready
 from hadoop_etl.demo.deliveries import Ledger
 from hadoop_etl.demo.events import SCHEMAS
 from hadoop_etl.demo.journal_file import journal_to
+from zk_registry.session import ZooKeeperSession
+from zk_registry.testing import expire
 
 
 @click.command()
@@ -28,18 +31,24 @@ def main(zookeeper: str, group: str, name: str, directory: Path, ready_file: str
     """Read until SIGTERM, then leave cleanly."""
     journal = journal_to(directory / "journal" / f"{name}.jsonl")
     ledger = Ledger(directory / "deliveries" / f"{group}@{name}.txt")
-    consumer = Consumer(zookeeper, group, autocommit_interval_s=1.0, journal=journal)
+    session = ZooKeeperSession(zookeeper, journal=journal)
+    consumer = Consumer(session, group, autocommit_interval_s=1.0, journal=journal)
 
     def leave(number: int, frame: FrameType | None) -> None:
         raise SystemExit(0)
 
+    def lose_session(number: int, frame: FrameType | None) -> None:
+        # In a thread: the handler runs in between two steps of the reading thread and must not wait.
+        identity = (zookeeper, session.session_id, session.password)
+        threading.Thread(target=expire, args=identity, daemon=True).start()
+
     signal.signal(signal.SIGTERM, leave)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGUSR1, lambda *_: consumer.lose_session())
+    signal.signal(signal.SIGUSR1, lose_session)
     with consumer:
-        streams = consumer.create_message_streams(dict.fromkeys(SCHEMAS, 1))
+        (stream,) = consumer.create_message_streams_by_filter(whitelist="|".join(SCHEMAS))
         write_ready(ready_file, {})
-        for message in streams[0]:
+        for message in stream:
             ledger.write(message.topic, str(message.partition), message.offset)
 
 

@@ -15,7 +15,7 @@ from consumers.cluster.cli import observatory_process
 from consumers.cluster.cluster import Cluster, Size
 from consumers.cluster.processes import Process
 from consumers.observatory.faults import DROP_FILE
-from hadoop_etl.demo import night
+from hadoop_etl.demo.night import Night
 from hadoop_etl.demo.summary import Summary, caught_up, make_summary
 
 GROUP = "newsfeed"
@@ -45,7 +45,7 @@ class Demo:
         self._choices, self._say = choices, say
         self.cluster = Cluster(directory, choices.size, settings=_SETTINGS, with_parent=True, say=say)
         self.directory = directory
-        self._night = night.Night(directory, self.cluster, say) if choices.spark else None
+        self._night = Night(directory, self.cluster, say) if choices.spark else None
 
     def start(self) -> str | None:
         """Start everything; return the page's address, if there is one."""
@@ -53,7 +53,8 @@ class Demo:
         self.cluster.up()
         address = None
         if self._choices.observatory:
-            extra = ["--schemas", str(self.directory / "schemas"), "--reports", str(self.directory / "reports")]
+            reports = self.directory / "warehouse" / "_etl" / "reports"
+            extra = ["--schemas", str(self.directory / "schemas"), "--reports", str(reports)]
             if self._choices.faults:
                 extra.append("--allow-faults")
             page = self.cluster.start(observatory_process(self.cluster, *extra))
