@@ -8,7 +8,7 @@ from __future__ import annotations
 from consumers.group_protocol.coordinator.requests import JOIN_EPOCH, LEAVE_EPOCH, ConsumerGroupHeartbeat
 from consumers.group_protocol.coordinator.results import ConsumerGroupHeartbeatResult, Response
 from consumers.group_protocol.error_codes import ErrorCode
-from consumers.sim.lanes.member import REQUEST_TIMEOUT_S, ModelMember
+from consumers.sim.lanes.member import ModelMember
 from consumers.sim.lanes.world import GROUP, REBALANCE_S, TOPIC, GroupWorld
 from kafka2011.types import TopicPartition
 
@@ -18,28 +18,26 @@ class ConsumerMember(ModelMember):
 
     def __init__(self, world: GroupWorld, name: str) -> None:
         self._epoch = JOIN_EPOCH
-        self._asked_at: float | None = None
+        self._lives = 1
+        self._asking = self._reconciling = False
+        self._full = self._unacknowledged = False
         self._target: frozenset[TopicPartition] | None = None
-        self._unacknowledged = False
         super().__init__(world, name)
 
     @property
     def credentials(self) -> tuple[str, int] | None:
         return (self.name, self._epoch) if self._epoch > 0 else None
 
-    def on_poll(self) -> None:
-        """Nothing to join: the background thread does it."""
+    @property
+    def is_settled(self) -> bool:
+        return not self._reconciling and self._target is None
 
     def on_beat(self) -> None:
-        if self._asked_at is None:
+        if not self._asking:
             self._send()
-        elif self.world.now - self._asked_at >= REQUEST_TIMEOUT_S:
-            self._send(full=True)  # the answer is lost: state everything, to be told everything
 
-    def _send(self, *, full: bool = False) -> None:
-        self._asked_at = self.world.now
-        joining = self._epoch == JOIN_EPOCH
-        full = full or joining
+    def _send(self) -> None:
+        full = self._full or self._epoch == JOIN_EPOCH
         request = ConsumerGroupHeartbeat(
             GROUP,
             self.name,
@@ -48,16 +46,18 @@ class ConsumerMember(ModelMember):
             topics=(TOPIC,) if full else None,
             owned=tuple(sorted(self.reading)) if full or self._unacknowledged else None,
         )
-        self._unacknowledged = False
+        self._asking, self._full, self._unacknowledged = True, False, False
         epoch = self._epoch
         self.world.send(self, request, lambda response: self._heard(response, epoch))
 
-    def _heard(self, response: Response, epoch: int) -> None:
-        assert isinstance(response, ConsumerGroupHeartbeatResult)
+    def _heard(self, response: Response | None, epoch: int) -> None:
         if not self.alive or self._later(lambda: self._heard(response, epoch)):
             return
-        self._asked_at = None
-        if epoch != self._epoch or self.leaving:
+        self._asking = False
+        if not isinstance(response, ConsumerGroupHeartbeatResult):
+            self._full = True  # the answer is lost: state everything, to be told everything
+            return
+        if epoch != self._epoch:
             return
         if response.error:
             if response.error is not ErrorCode.COORDINATOR_NOT_AVAILABLE:
@@ -69,22 +69,29 @@ class ConsumerMember(ModelMember):
             self.in_poll(self._reconcile)
 
     def _reconcile(self) -> None:
-        if self._target is None or self._epoch == JOIN_EPOCH:
+        if self._target is None or self._reconciling:
             return
         target, self._target = self._target, None
-        self.stop(sorted(set(self.reading) - target), commit=True)
-        self.start(target, self._acknowledge)
+        self._reconciling = True
+        life = self._lives
+
+        def take() -> None:
+            if self._lives == life:
+                self.start(target, self._acknowledge)
+
+        self.stop(sorted(set(self.reading) - target), take)
 
     def _acknowledge(self) -> None:
-        self._unacknowledged = True
-        if self._asked_at is None:
+        self._reconciling, self._unacknowledged = False, True
+        if not self._asking:
             self._send()
+        self._reconcile()
 
     def _lost(self) -> None:
         """Fenced: whatever we read belongs to others; join again under the same id."""
-        self._epoch, self._target = JOIN_EPOCH, None
-        self.forget("offsets")
-        self.stop(list(self.reading), commit=False)
+        self._epoch, self._target, self._reconciling = JOIN_EPOCH, None, False
+        self._lives += 1
+        self.lose()
 
     def say_goodbye(self) -> None:
         if self._epoch > 0:

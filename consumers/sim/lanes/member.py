@@ -1,7 +1,8 @@
 """What every modelled member does: poll, deliver, commit, and suffer.
 
 Spec: modern-group-protocol §5 (client side), §22. A member has an application that polls, and a background thread that
-heartbeats. Callbacks and joins happen in the poll, so an application that is busy holds them up; heartbeats go on.
+heartbeats. Letting go of partitions and taking them happens in the poll, so an application that is busy holds it up;
+requests and heartbeats go on.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from collections.abc import Callable, Iterable
 from random import Random
 
 from consumers.group_protocol.coordinator.requests import OffsetCommit, OffsetFetch, OffsetToCommit, Request
-from consumers.group_protocol.coordinator.results import OffsetFetchResult, Response
+from consumers.group_protocol.coordinator.results import OffsetCommitResult, OffsetFetchResult, Response
+from consumers.group_protocol.error_codes import ErrorCode
 from consumers.sim.actor import DELIVERY_S
 from consumers.sim.lanes.world import GROUP, HEARTBEAT_S, TOPIC, GroupWorld, Line
 from kafka2011.types import TopicPartition
 
-REQUEST_TIMEOUT_S = 1.0
-"""An answer that has not come by then is given up and asked for again."""
+_RETRY_S = 0.05
 _AT_ONCE = 5
 """Messages of one partition an application takes per poll, as in the world of Algorithm 1."""
 
@@ -33,6 +34,7 @@ class ModelMember(ABC):
         self.alive, self.leaving = True, False
         self.frozen_until = self.cut_until = self._busy_until = self._slow_until = 0.0
         self._work_s = 0.0
+        self._callbacks: list[Callable[[], None]] = []
         self._commit_at = world.scenario.commit_s
         self.up, self.down = Line(), Line()
         self._patience: dict[str, int] = {}
@@ -41,10 +43,6 @@ class ModelMember(ABC):
         world.at(self.random.uniform(0, HEARTBEAT_S), self._beat)
 
     # What a protocol adds
-
-    @abstractmethod
-    def on_poll(self) -> None:
-        """The application asks for messages: the moment for joins and callbacks."""
 
     @abstractmethod
     def on_beat(self) -> None:
@@ -56,6 +54,11 @@ class ModelMember(ABC):
 
     @property
     @abstractmethod
+    def is_settled(self) -> bool:
+        """No rebalance under way, as far as this member knows: the moment to close."""
+
+    @property
+    @abstractmethod
     def credentials(self) -> tuple[str, int] | None:
         """Member id and generation or epoch to commit with, or None when not in the group."""
 
@@ -64,26 +67,34 @@ class ModelMember(ABC):
     def _poll(self) -> None:
         if not self.alive or self._later(self._poll):
             return
-        self.on_poll()
+        callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback()
         if self.world.now >= self._commit_at:
             # Whoever polls again is done with what it was given before.
-            self.commit(self.reading)
+            self.commit(dict(self.reading))
             self._commit_at = self.world.now + self.world.scenario.commit_s
+        work_s = 0.0
         for partition, at in self.reading.items():
             upto = min(self.world.log_end(partition), at + _AT_ONCE)
             self.world.delivered(partition, at, upto)
             self.reading[partition] = upto
-        work_s = self._work_s if self.world.now < self._slow_until else 0.0
+            if upto > at and self.world.now < self._slow_until:
+                work_s = self._work_s
         self._busy_until = self.world.now + work_s
         self.world.at(max(DELIVERY_S, work_s), self._poll)
 
     def in_poll(self, what: Callable[[], None]) -> None:
         """Do ``what`` as soon as the application is in its poll."""
-        if self.alive and not self._later(lambda: self.in_poll(what)):
-            if self._busy_until > self.world.now:
-                self.world.at(self._busy_until - self.world.now, lambda: self.in_poll(what))
-            else:
-                what()
+        if self._busy_until > self.world.now:
+            self._callbacks.append(what)
+        else:
+            self.awake(what)
+
+    def awake(self, what: Callable[[], None]) -> None:
+        """Do ``what`` in the background, as soon as the process runs."""
+        if self.alive and not self._later(lambda: self.awake(what)):
+            what()
 
     # Positions
 
@@ -107,45 +118,57 @@ class ModelMember(ABC):
 
         self.ask("offsets", OffsetFetch(GROUP, wanted), fetched)
 
-    def stop(self, partitions: Iterable[TopicPartition], *, commit: bool) -> None:
-        """Give partitions up; with ``commit`` everything delivered counts as done."""
-        gone = [partition for partition in partitions if partition in self.reading]
-        if commit and gone:
-            self.commit({partition: self.reading[partition] for partition in gone})
+    def stop(self, partitions: Iterable[TopicPartition], then: Callable[[], None] | None) -> None:
+        """Give partitions up. With ``then``: commit what was delivered first, and go on when that is answered."""
+        self._fetching.difference_update(partitions)
+        gone = {partition: self.reading.pop(partition) for partition in partitions if partition in self.reading}
         for partition in gone:
             self.world.ended(self, partition)
-            del self.reading[partition]
-        self._fetching.difference_update(partitions)
+        if then is not None:
+            self.commit(gone, then)
 
-    def commit(self, positions: dict[TopicPartition, int]) -> None:
-        """Send positions with what identifies this member; a refusal is final."""
+    def lose(self) -> None:
+        """Put out of the group: what we read belongs to others now, and is not ours to commit."""
+        self.forget("offsets")
+        self.stop(list(self.reading), None)
+
+    def commit(self, positions: dict[TopicPartition, int], then: Callable[[], None] = lambda: None) -> None:
+        """Send positions with what identifies this member; a stale epoch or a broken line is tried again."""
         who = self.credentials
-        if who is not None and positions:
-            offsets = tuple(OffsetToCommit(TOPIC, p.partition, at) for p, at in sorted(positions.items()))
-            self.world.send(self, OffsetCommit(GROUP, who[1], who[0], offsets), lambda _response: None)
+        if who is None or not positions:
+            then()
+            return
+
+        def answered(response: Response | None) -> None:
+            stale = isinstance(response, OffsetCommitResult) and any(
+                each.error is ErrorCode.STALE_MEMBER_EPOCH for each in response.partitions
+            )
+            if self.alive and (response is None or stale):
+                self.world.at(_RETRY_S, lambda: self.awake(lambda: self.commit(positions, then)))
+            else:
+                self.awake(then)
+
+        offsets = tuple(OffsetToCommit(TOPIC, p.partition, at) for p, at in sorted(positions.items()))
+        self.world.send(self, OffsetCommit(GROUP, who[1], who[0], offsets), answered)
 
     # Requests and heartbeats
 
-    def ask(
-        self, kind: str, request: Request, then: Callable[[Response], None], patience_s: float = REQUEST_TIMEOUT_S
-    ) -> None:
-        """Send; hand the answer over in the poll; send again when none comes. A newer one of its kind replaces it."""
+    def ask(self, kind: str, request: Request, then: Callable[[Response], None]) -> None:
+        """Send; send again if the line broke. A newer request of its kind makes the answer worthless."""
         mine = self._patience[kind] = self._patience.get(kind, 0) + 1
 
-        def answered(response: Response) -> None:
+        def answered(response: Response | None) -> None:
             def take() -> None:
                 if self._patience[kind] == mine:
                     self._patience[kind] += 1
-                    then(response)
+                    if response is None:
+                        self.ask(kind, request, then)
+                    else:
+                        then(response)
 
-            self.in_poll(take)
-
-        def give_up() -> None:
-            if self.alive and self._patience[kind] == mine and not self._later(give_up):
-                self.ask(kind, request, then, patience_s)
+            self.awake(take)
 
         self.world.send(self, request, answered)
-        self.world.at(patience_s, give_up)
 
     def forget(self, kind: str) -> None:
         """Pay no attention to an answer still under way."""
@@ -167,7 +190,12 @@ class ModelMember(ABC):
         self.leaving = True
 
         def close() -> None:
-            self.stop(list(self.reading), commit=True)
+            if self.is_settled:
+                self.stop(list(self.reading), gone)
+            else:
+                self.world.at(_RETRY_S, lambda: self.in_poll(close))
+
+        def gone() -> None:
             self.say_goodbye()
             self.alive = False
 

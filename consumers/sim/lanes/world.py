@@ -14,8 +14,14 @@ from itertools import count
 from random import Random
 from typing import TYPE_CHECKING
 
-from consumers.group_protocol.coordinator.requests import OffsetCommit, Request
-from consumers.group_protocol.coordinator.results import OffsetCommitResult, Reply, Response
+from consumers.group_protocol.coordinator.requests import ConsumerGroupHeartbeat, OffsetCommit, Request
+from consumers.group_protocol.coordinator.results import (
+    ConsumerGroupHeartbeatResult,
+    HeartbeatResult,
+    OffsetCommitResult,
+    Reply,
+    Response,
+)
 from consumers.group_protocol.coordinator.service import GroupCoordinator
 from consumers.group_protocol.coordinator.settings import GroupSettings, Record
 from consumers.sim.scenario import QUIET_S, SESSION_S, Fault, Scenario
@@ -26,6 +32,8 @@ from kafka2011.types import TopicPartition
 
 if TYPE_CHECKING:
     from consumers.sim.lanes.member import ModelMember
+
+Answered = Callable[[Response | None], None]
 
 RATE = 4.0
 """Messages each partition receives in a virtual second."""
@@ -48,6 +56,16 @@ class _InstantLog:
 
     def is_available(self, group: str) -> bool:
         return True
+
+
+def _is_idle(request: Request, response: Response) -> bool:
+    """A heartbeat that told nothing and was told nothing: the price of being in a group, not of a rebalance."""
+    if isinstance(response, HeartbeatResult):
+        return not response.error
+    if isinstance(request, ConsumerGroupHeartbeat) and isinstance(response, ConsumerGroupHeartbeatResult):
+        told = request.owned is not None or request.epoch <= 0
+        return not told and not response.error and response.assignment is None and response.epoch == request.epoch
+    return False
 
 
 class Line:
@@ -88,7 +106,7 @@ class GroupWorld:
         self._random = Random(f"{scenario.seed}/world")
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._n_events = 0
-        self._waiting: dict[int, tuple[ModelMember, Request, Callable[[Response], None]]] = {}
+        self._waiting: dict[int, tuple[ModelMember, Request, Answered]] = {}
         self._tokens = count(1)
         self._since: dict[tuple[str, TopicPartition], float] = {}
         self._created = {TopicPartition(TOPIC, n): 0.0 for n in range(scenario.n_partitions)}
@@ -128,13 +146,13 @@ class GroupWorld:
 
     # Requests
 
-    def send(self, member: ModelMember, request: Request, then: Callable[[Response], None]) -> None:
-        """Carry a request to the coordinator and, if nothing is lost, its answer back."""
-        self.requests[type(request).__name__] += 1
+    def send(self, member: ModelMember, request: Request, then: Answered) -> None:
+        """Carry a request to the coordinator and its answer back; None when the connection broke on the way."""
         self.at(member.up.delay(self.now, self.latency()), lambda: self._arrive(member, request, then))
 
-    def _arrive(self, member: ModelMember, request: Request, then: Callable[[Response], None]) -> None:
+    def _arrive(self, member: ModelMember, request: Request, then: Answered) -> None:
         if member.is_cut or self._is_lost():
+            self._break(member, then)
             return
         token = next(self._tokens)
         self._waiting[token] = (member, request, then)
@@ -145,14 +163,21 @@ class GroupWorld:
         for reply in replies:
             assert isinstance(reply.token, int)
             member, request, then = self._waiting.pop(reply.token)
+            self.requests["idle" if _is_idle(request, reply.response) else type(request).__name__] += 1
             if isinstance(request, OffsetCommit) and isinstance(reply.response, OffsetCommitResult):
                 self.refused_commits += any(each.error for each in reply.response.partitions)
-            if not (member.is_cut or self._is_lost()):
+            if member.is_cut or self._is_lost():
+                self._break(member, then)
+            else:
                 delay = member.down.delay(self.now, self.latency())
                 self.at(delay, lambda then=then, answer=reply.response: then(answer))  # type: ignore[misc]
         deadline = self.coordinator.next_deadline()
         if deadline is not None and deadline < self.scenario.duration_s:
             self.at(max(0.0, deadline - self.now), self._tick)
+
+    def _break(self, member: ModelMember, then: Answered) -> None:
+        """The client notices when it next can reach anyone."""
+        self.at(max(0.0, member.cut_until - self.now) + self.latency(), lambda: then(None))
 
     def _tick(self) -> None:
         deadline = self.coordinator.next_deadline()
