@@ -32,6 +32,10 @@ from kafka2011.log.settings import LogSettings
 from kafka2011.types import TopicPartition
 
 QUARANTINED = "corrupt"
+_WAS_QUARANTINED = (
+    "was quarantined; get its messages with `kafka2011 log salvage`, then go on without them by "
+    "log.corrupt.policy=truncate"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,8 @@ class Recovery:
 
     def load(self, *, clean: bool, point: RecoveryPoint | None) -> SegmentList:
         """The segments, checked as far as needed. Raises LogCorrupt if the partition must stay offline."""
+        if self.settings.corrupt_policy == "truncate" and self._bring_back_quarantined():
+            clean = False
         segments = self._without_resurrected(self._on_disk(), point)
         if not segments:
             if point is not None and point.flushed_offset:
@@ -73,13 +79,16 @@ class Recovery:
                     raise self._corrupt(f"{entry.path} is not a plain file")
                 status = entry.stat(follow_symlinks=False)
                 segments.append(Segment(start, Path(entry.path), status.st_size, status.st_mtime_ns // 1_000_000))
-        for name in sorted(names):
-            if name.endswith(f"{SUFFIX}.{QUARANTINED}") and name.removesuffix(f".{QUARANTINED}") not in names:
-                raise self._corrupt(
-                    f"{self.directory / name} was quarantined; get its messages with `kafka2011 log salvage`, "
-                    "then move that file away"
-                )
+        for name in _quarantined(names):
+            raise self._corrupt(f"{self.directory / name} {_WAS_QUARANTINED}")
         return sorted(segments, key=lambda segment: (segment.start, segment.size))
+
+    def _bring_back_quarantined(self) -> bool:
+        """What an earlier start set aside is looked at again, now that the policy is to go on without it."""
+        found = _quarantined(set(os.listdir(self.directory)))
+        for name in found:
+            os.rename(self.directory / name, self.directory / name.removesuffix(f".{QUARANTINED}"))
+        return bool(found)
 
     def _without_resurrected(self, segments: list[Segment], point: RecoveryPoint | None) -> list[Segment]:
         """Delete again what a power cut brought back: segments that end before the first offset written down."""
@@ -181,10 +190,7 @@ class Recovery:
             )
         )
         if not truncate:
-            raise self._corrupt(
-                f"{reason}: {aside} was quarantined; get its messages with `kafka2011 log salvage`, "
-                "then move that file away"
-            )
+            raise self._corrupt(f"{reason}: {aside} {_WAS_QUARANTINED}")
         os.rename(prefix, segment.path)
         sync_directory(self.directory)
         for other in later:
@@ -221,6 +227,12 @@ class Recovery:
 
     def _corrupt(self, reason: str) -> LogCorrupt:
         return LogCorrupt(f"partition {self.where} is offline: {reason}")
+
+
+def _quarantined(names: set[str]) -> list[str]:
+    """The quarantined files that still stand in for their segment."""
+    end = f".{QUARANTINED}"
+    return sorted(n for n in names if n.endswith(SUFFIX + end) and n.removesuffix(end) not in names)
 
 
 def _copy(source: Path, target: Path, size: int) -> None:

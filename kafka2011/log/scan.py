@@ -12,7 +12,7 @@ import re
 
 from kafka2011.errors import InvalidMessage, WireError
 from kafka2011.wire.message import LENGTH, SMALLEST_ENTRY
-from kafka2011.wire.message_set import Entry, decode_set, read_entry
+from kafka2011.wire.message_set import Entry, read_entry, validate_set
 
 _CHUNK = 1024 * 1024
 _MAYBE_ENTRY = re.compile(rb"(?=[\x00-\x7f]...[\x00\x01])", re.DOTALL)
@@ -25,13 +25,9 @@ def intact_until(fd: int, pos: int, end: int) -> int:
     while pos < end:
         chunk = os.pread(fd, min(_CHUNK, end - pos), pos)
         try:
-            messages = decode_set(chunk, deep=False)
+            step = validate_set(chunk, deep=False).size
         except WireError:
-            messages = []
-        if messages:
-            pos += messages[-1].next_offset
-            continue
-        step = _one_by_one(chunk)
+            step = _one_by_one(chunk)
         if not step:
             size = _claimed_size(chunk)
             if size <= len(chunk) or size > end - pos or _one_by_one(os.pread(fd, size, pos)) < size:

@@ -259,15 +259,15 @@ class SetSummary(NamedTuple):
     largest_payload: int
 
 
-def validate_set(data: bytes, *, limits: Limits = DEFAULT_LIMITS) -> SetSummary:
+def validate_set(data: bytes, *, deep: bool = True, limits: Limits = DEFAULT_LIMITS) -> SetSummary:
     """Check a set before it is appended: every CRC, wrappers opened, a partial tail left out of ``size`` (spec §2.4).
 
     Raises InvalidMessageSize or InvalidMessage; nothing of such a set may be written.
     """
-    return _validate(data, _Opener(limits), 0)
+    return _validate(data, _Opener(limits), 0, deep)
 
 
-def _validate(data: bytes, opener: _Opener, depth: int) -> SetSummary:
+def _validate(data: bytes, opener: _Opener, depth: int, deep: bool = True) -> SetSummary:
     n_messages = n_entries = largest = 0
     pos, end, last_head = 0, len(data), len(data) - MAGIC_1.size
     previous, runs = 0, RunFinder()
@@ -289,7 +289,7 @@ def _validate(data: bytes, opener: _Opener, depth: int) -> SetSummary:
         entry = read_entry(data, pos)
         if entry is None:
             break
-        if entry.attributes & CODEC_MASK:
+        if deep and entry.attributes & CODEC_MASK:
             n_messages += _validate(opener.open(entry, depth), opener, depth + 1).n_messages - 1
         largest = max(largest, len(entry.payload))
         n_entries += 1

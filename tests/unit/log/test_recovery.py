@@ -146,6 +146,23 @@ def test_policy_truncate_keeps_a_copy_and_goes_on(open_store: OpenStore, tmp_pat
     assert log.end_offset == 12
 
 
+def test_an_offline_partition_can_be_brought_back(open_store: OpenStore, tmp_path: Path) -> None:
+    """Offline first; with the policy truncate the next start serves what comes before the damage (docs/log.md)."""
+    store = open_store()
+    appended(store.get_or_create("t", 0), 4)
+    crash(store)
+    path = tmp_path / "data" / "t-0" / f"{0:020d}.kafka"
+    path.write_bytes(path.read_bytes()[:20] + b"!!!!" + path.read_bytes()[24:])
+    store = open_store()
+    with pytest.raises(LogCorrupt, match="truncate"):
+        store.get("t", 0)
+    store.close()
+    store, log = reopened(open_store, corrupt_policy="truncate")
+    assert read_all(log) == [b"ab"]
+    assert log.append(ENTRY, 1) == (12, 24)
+    assert len(events(store, SegmentQuarantined)) == 1
+
+
 def test_missing_flushed_bytes_are_damage(open_store: OpenStore, tmp_path: Path) -> None:
     """A log shorter than its recovery point has lost what consumers saw: offline, after any kind of stop."""
     for stop in (crash, LogStore.close):
