@@ -69,8 +69,8 @@ class InlineRunner:
 class SparkRunner:
     """One Spark job: an RDD of splits. Needs no pandas and no jar; the rows never enter the JVM."""
 
-    def __init__(self, context: SparkContext) -> None:
-        self._context = context
+    def __init__(self, context: SparkContext, task: Callable[[Work], Done] | None = None) -> None:
+        self._context, self._task = context, task or in_executor
 
     def run(self, works: Sequence[Work], on_progress: OnProgress) -> list[Done]:
         if not works:
@@ -81,7 +81,7 @@ class SparkRunner:
         watcher = threading.Thread(target=self._watch, args=(group, stop, on_progress), daemon=True)
         watcher.start()
         try:
-            found: list[Done] = self._context.parallelize(works, len(works)).map(_in_executor).collect()
+            found: list[Done] = self._context.parallelize(works, len(works)).map(self._task).collect()
         except KeyboardInterrupt:
             self._context.cancelJobGroup(group)
             raise
@@ -108,7 +108,8 @@ class SparkRunner:
             on_progress(done, failed)
 
 
-def _in_executor(work: Work) -> Done:
+def in_executor(work: Work) -> Done:
+    """Load a split inside a Spark task."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
