@@ -132,6 +132,8 @@ class BrokerProcess:
         """Start again on the same directory and port, after ``stop`` or ``kill`` (or stop it first)."""
         self.stop()
         self.options["port"] = self.port
+        if self.modern_port is not None:
+            self.options["modern.port"] = self.modern_port
         return self.start()
 
     def state(self) -> dict[str, Any]:

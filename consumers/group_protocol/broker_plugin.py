@@ -50,6 +50,8 @@ class ModernPlugin:
     SETTINGS: ClassVar[tuple[Setting, ...]] = (
         Setting("modern.host", str, None, "", "Address told to modern clients; unset: hostname, else bind.address, "
                 "else whatever address a client has reached.", _SECTION),
+        Setting("modern.advertised.port", int, None, "", "Port told to modern clients, where it is not the one listened on "
+                "(a container, a tunnel).", _SECTION, minimum=1, maximum=65535),
         Setting("modern.sasl.users", Path, None, "", "File of user:password lines; with it, modern clients must log in "
                 "(SCRAM-SHA-256; over TLS also PLAIN).", _SECTION),
         Setting("auto.create.topics.enable", bool, True, "", "Create a topic when a modern client that allows it asks "
@@ -117,7 +119,9 @@ class ModernPlugin:
     def _advertised(self, port: int) -> BrokerAddress:
         address = self._broker.address
         host = str(self._broker.config["modern.host"] or address.host)
-        return BrokerAddress(address.broker_id, "" if host in ("0.0.0.0", "::") else host, port)  # noqa: S104
+        told = self._broker.config["modern.advertised.port"]
+        reachable = "" if host in ("0.0.0.0", "::") else host  # noqa: S104 - compared, not bound
+        return BrokerAddress(address.broker_id, reachable, told if isinstance(told, int) else port)
 
     def topic_created(self, topic: str, n_partitions: int) -> None:
         """Clients see it from now on."""
@@ -170,7 +174,8 @@ class ModernPlugin:
         address = self._modern.address
         return {
             "host": address.host,
-            "port": address.port,
+            "port": self._port.getHost().port,
+            "advertised_port": address.port,
             "brokers": sorted(self._modern.view().brokers),
             "groups": sorted(self._groups.coordinator.groups()),
         }

@@ -22,9 +22,9 @@ LATER_MS = 1 << 45
 """A time of writing that never expires here."""
 
 
-def written(first: int, last: int, *, epoch: int = 0, start: int = 0, pid: int = PID, wall_ms: int = LATER_MS) -> Written:
+def written(first: int, last: int, *, epoch: int = 0, start: int = 0, wall_ms: int = LATER_MS) -> Written:
     """A batch of ten bytes per record at ``start``."""
-    return Written(pid, epoch, first, last, start + 9, start, start + 10 * (last - first + 1), wall_ms)
+    return Written(PID, epoch, first, last, start + 9, start, start + 10 * (last - first + 1), wall_ms)
 
 
 def check(producers: Producers, first: int, last: int, *, epoch: int = 0, pid: int = PID, fresh: bool = True) -> object:
