@@ -32,6 +32,7 @@ class BrokerCollector(Collector):
         """Every metric of the broker."""
         broker, counters = self._broker, self._broker.counters
         yield _gauge("connections", "open connections", len(broker.limits))
+        yield _gauge("offline_partitions", "partitions whose damaged log is not served", len(broker.store.offline))
         yield _gauge("partial_requests_bytes", "half-received requests", broker.limits.partial_bytes)
         yield _counter("connections_opened", "connections accepted", counters.connections_opened)
         yield _by("connections_closed", "connections the broker closed itself", "reason", counters.closed)

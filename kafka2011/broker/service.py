@@ -104,7 +104,10 @@ class Broker:
 
     def start(self) -> Deferred[None]:
         """Recover the logs (this blocks), listen, then start the plug-ins; fires when all are up."""
-        self.store.open()
+        try:
+            self.store.open()
+        except OSError as error:
+            raise ConfigError(f"cannot use log.dir {self.store.directory}: {error.strerror}; choose another") from error
         self.store.on_topic_created(self._topic_created)
         try:
             self._listen()
@@ -239,6 +242,7 @@ class Broker:
             "started_ms": self._started_ms,
             "connections": len(self.limits),
             "topics": topics,
+            "offline": {str(where): str(reason) for where, reason in self.store.offline.items()},
             "counters": self.counters.as_dict(),
             "plugins": {name: plugin.state() for name, plugin in self._plugins.items()},
         }

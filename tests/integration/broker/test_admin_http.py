@@ -29,8 +29,10 @@ def test_state_tells_where_everything_is(broker: BrokerProcess, client: RawClien
     client.wait_for(topic, 15)
     state = broker.state()
 
-    assert {"broker_id", "host", "port", "admin_port", "pid", "started_ms", "connections", "topics", "counters",
-            "plugins"} == set(state)  # fmt: skip
+    assert set(state) == {
+        "broker_id", "host", "port", "admin_port", "pid", "started_ms", "connections", "topics", "offline", "counters",
+        "plugins",
+    }  # fmt: skip
     assert (state["port"], state["pid"], state["admin_port"]) == (broker.port, broker.pid, broker.admin_port)
     partition = state["topics"][topic]["partitions"]["0"]
     assert {k: partition[k] for k in ("first_offset", "flushed_offset", "end_offset", "size")} == {

@@ -186,16 +186,17 @@ def start(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_what_cannot_start_says_why_in_one_line(tmp_path: Path) -> None:
-    """A used port, a locked directory and a wrong setting each end with exit code 1 and one clear line."""
+    """A used port, a locked directory and one that cannot be each end with exit code 1 and one clear line."""
     with BrokerProcess(tmp_path / "a") as broker:
         used = start("--log-dir", str(tmp_path / "b"), "--port", str(broker.port))
         locked = start("--log-dir", str(tmp_path / "a"), "--port", "0")
-    wrong = start("--log-dir", str(tmp_path / "b"), "--set", "num.partitons=2")
+    (tmp_path / "file").write_text("")
+    wrong = start("--log-dir", str(tmp_path / "file"), "--port", "0")
 
     expected = [
         (used, f"cannot listen on 127.0.0.1:{broker.port}"),
         (locked, str(tmp_path / "a")),
-        (wrong, "did you mean num.partitions?"),
+        (wrong, f"cannot use log.dir {tmp_path / 'file'}"),
     ]
     for done, words in expected:
         lines = [line for line in done.stderr.splitlines() if line.startswith("kafka2011: ")]
