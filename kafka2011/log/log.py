@@ -9,37 +9,26 @@ Differs: a roll does not wait for the disk; the next flush syncs the finished se
 
 from __future__ import annotations
 
-import errno
 import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 from kafka2011.clock import SYSTEM_CLOCK, Clock
-from kafka2011.errors import LogError, LogFailed, LogFull, OffsetOutOfRange
+from kafka2011.errors import LogError, OffsetOutOfRange
 from kafka2011.events import Journal
 from kafka2011.failpoints import fail_point
 from kafka2011.log import retention
 from kafka2011.log.directory import set_aside, sync_directory
-from kafka2011.log.events import (
-    DiskFailed,
-    DiskFull,
-    DiskRoomAgain,
-    HousekeepingFailed,
-    LogFlushed,
-    SegmentRolled,
-    SegmentsDeleted,
-    SegmentSetAside,
-)
+from kafka2011.log.events import LogFlushed, SegmentRolled, SegmentsDeleted, SegmentSetAside
+from kafka2011.log.health import Health
 from kafka2011.log.segment import FileSlice, Segment, SegmentInfo, segment_name
 from kafka2011.log.segment_list import SegmentList
 from kafka2011.log.settings import LogSettings
+from kafka2011.types import TopicPartition
 from kafka2011.wire.offsets import EARLIEST, LATEST
 
 __all__ = ["FileSlice", "Log", "SegmentInfo"]
-
-_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
-"""Errors that pass: the append is refused whole and may be tried again."""
 
 
 class Log:
@@ -75,8 +64,7 @@ class Log:
         self._last_flush = clock.monotonic()
         self._first_append: float | None = None
         self._new_files = False
-        self._failed: str | None = None
-        self._full = False
+        self._health = Health(TopicPartition(topic, partition), self._journal)
         self.on_sealed: Callable[[], None] = lambda: None
         """Called by flush, in its thread, once a finished segment is wholly on disk."""
 
@@ -101,7 +89,7 @@ class Log:
     @property
     def failed(self) -> str | None:
         """Why the log takes no more appends, if so."""
-        return self._failed
+        return self._health.failed
 
     def append(self, data: bytes, n_messages: int) -> tuple[int, int]:
         """Write a validated message set at the end; return the offsets where it starts and ends.
@@ -109,15 +97,14 @@ class Log:
         All or nothing: raises LogFull (try again later) or LogFailed (restart), and then no byte of it stays.
         """
         with self._lock:
-            if self._failed:
-                raise LogFailed(f"{self.topic}-{self.partition} takes no appends since {self._failed}")
+            self._health.check()
             try:
                 if self._should_roll():
                     self._roll()
                 if data:
                     self._segments.active.append(data)
             except OSError as error:
-                raise self._append_failed(error) from error
+                raise self._health.append_failed(error) from error
             start = self.end_offset
             if data:
                 self.end_offset += len(data)
@@ -125,9 +112,7 @@ class Log:
                 self._segments.active.last_append_ms = self._clock.wall_ms()
                 if self._first_append is None:
                     self._first_append = self._clock.monotonic()
-                if self._full:
-                    self._full = False
-                    self._journal.emit(DiskRoomAgain(topic=self.topic, partition=self.partition))
+                self._health.appended()
             return start, self.end_offset
 
     def read(self, offset: int, max_size: int) -> FileSlice:
@@ -152,7 +137,7 @@ class Log:
 
     def should_flush(self, now: float) -> bool:
         """Whether enough messages or enough time (monotonic ``now``) have passed since the last flush (§3.1)."""
-        if self.flushed_offset == self.end_offset or self._failed:
+        if self.flushed_offset == self.end_offset or self.failed:
             return False
         return (
             self.n_unflushed >= self._settings.flush_messages
@@ -167,8 +152,7 @@ class Log:
         """
         with self._flushing:
             with self._lock:
-                if self._failed:
-                    raise LogFailed(f"{self.topic}-{self.partition} is not flushed any more since {self._failed}")
+                self._health.check()
                 target, n_messages, new_files = self.end_offset, self.n_unflushed, self._new_files
                 segments = self._segments
                 dirty = segments.from_offset(self.flushed_offset)
@@ -181,8 +165,8 @@ class Log:
                     sync_directory(self.directory)
             except OSError as error:
                 with self._lock:
-                    self._fail("flush", error)
-                raise LogFailed(f"{self.topic}-{self.partition}: {self._failed}; restart the broker") from error
+                    failure = self._health.flush_failed(error)
+                raise failure from error
             with self._lock:
                 self.flushed_offset = target
                 self.n_unflushed -= n_messages
@@ -233,19 +217,20 @@ class Log:
                     try:
                         self._roll()
                     except OSError as error:
-                        self._housekeeping_failed("roll for retention", self.directory, error)
+                        self._health.housekeeping_failed("roll for retention", self.directory, error)
                         chosen -= 1
                 else:
                     chosen -= 1
                     self._touch_active()
             chosen = min(chosen, at_most)
             gone = list(self._segments)[:chosen]
+            for segment in gone:
+                segment.close()
             self._segments = self._segments.without_oldest(chosen)
         if gone:
             forget()
             for segment in gone:
-                self._remove(segment)
-            sync_directory(self.directory)
+                self._remove(segment.path)
             self._journal.emit(
                 SegmentsDeleted(
                     topic=self.topic,
@@ -261,7 +246,7 @@ class Log:
     def close(self) -> None:
         """Flush (unless the log has failed) and close the files."""
         try:
-            if not self._failed:
+            if not self.failed:
                 self.flush()
         finally:
             with self._lock:
@@ -308,36 +293,16 @@ class Log:
         try:
             os.utime(active.path, (active.last_append_ms / 1000,) * 2)
         except OSError as error:
-            self._housekeeping_failed("touch", active.path, error)
+            self._health.housekeeping_failed("touch", active.path, error)
 
-    def _remove(self, segment: Segment) -> None:
+    def _remove(self, path: Path) -> None:
+        """A deletion that a power cut undoes is done again at the next start, so the directory needs no sync."""
         try:
-            segment.close()
             fail_point("log.retention.before_unlink")
-            os.unlink(segment.path)
+            os.unlink(path)
             fail_point("log.retention.after_unlink")
         except OSError as error:
-            self._housekeeping_failed("delete", segment.path, error)
-
-    def _append_failed(self, error: OSError) -> LogError:
-        where = f"{self.topic}-{self.partition}"
-        if error.errno in _NO_ROOM:
-            if not self._full:
-                self._full = True
-                self._journal.emit(DiskFull(topic=self.topic, partition=self.partition, reason=str(error)))
-            return LogFull(f"{where}: no room for the append ({error.strerror}); nothing was kept, try again later")
-        self._fail("append", error)
-        return LogFailed(f"{where}: {self._failed}; nothing was kept, restart the broker")
-
-    def _fail(self, step: str, error: OSError) -> None:
-        if self._failed is None:
-            self._failed = f"the disk failed during {step} ({error})"
-            self._journal.emit(
-                DiskFailed(topic=self.topic, partition=self.partition, step=step, reason=str(error))
-            )
-
-    def _housekeeping_failed(self, step: str, path: Path, error: OSError) -> None:
-        self._journal.emit(HousekeepingFailed(step=step, path=str(path), reason=str(error)))
+            self._health.housekeeping_failed("delete", path, error)
 
     def _out_of_range(self, offset: int) -> OffsetOutOfRange:
         return OffsetOutOfRange(offset, self.first_offset, self.flushed_offset, f"{self.topic}-{self.partition}")
