@@ -1,0 +1,82 @@
+"""``python -m benchmarks``: the paper's §5 on this machine, beside the peers that are installed."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+
+from benchmarks import broker_rows, report
+from benchmarks.limits import MB, measure_limits
+from benchmarks.measure import busy_loop, run_rounds, say
+from benchmarks.system import System
+from benchmarks.systems import SYSTEMS
+
+_RESULTS = Path(__file__).parents[1] / "docs" / "results"
+
+
+@click.command()
+@click.option("--quick", is_flag=True, help="Three small rounds, about two minutes.")
+@click.option("--full", is_flag=True, help="Large rounds, and data growing to 10 GB.")
+@click.option("--rounds", type=click.IntRange(min=1), help="Interleaved rounds (default: 3 quick, 5 otherwise).")
+@click.option("--only", multiple=True, type=click.Choice(list(SYSTEMS)), help="Measure only these systems.")
+@click.option("--out", default=_RESULTS, type=click.Path(path_type=Path), show_default=True, help="Where to write.")
+@click.option("--work", type=click.Path(path_type=Path, exists=True), help="Directory for the servers' data.")
+def main(quick: bool, full: bool, rounds: int | None, only: tuple[str, ...], out: Path, work: Path | None) -> None:
+    """Measure the paper's §5 and write table and figures.
+
+    \b
+    python -m benchmarks --quick
+    python -m benchmarks --only kafka2011 --only RabbitMQ --rounds 7
+    """
+    scale = 0.4 if quick else 3.0 if full else 1.0
+    rounds = rounds or (3 if quick else 5)
+    directory = Path(tempfile.mkdtemp(prefix="kafka2011-bench-", dir=work))
+    systems = [kind() for name, kind in SYSTEMS.items() if not only or name in only]
+    missing = {system.name: reason for system in systems if (reason := system.missing())}
+    try:
+        run: dict[str, object] = {"command": " ".join(["python -m benchmarks", *sys.argv[1:]]), "rounds": rounds}
+        run["busy_before_s"] = busy_loop()
+        _start(systems, directory, missing)
+        try:
+            results = run_rounds(systems, rounds, scale, missing)
+        finally:
+            for system in systems:
+                system.stop()
+        for name, reason in missing.items():
+            say(f"not measured: {name}: {reason}")
+        run["missing"] = missing
+        say("limits of the machine")
+        run["limits"] = measure_limits(directory, scale)
+        say("serving 300 KB fetches")
+        run["serving"] = broker_rows.serving(directory, scale)
+        sizes = [100 * MB, 1000 * MB, 10_000 * MB] if full else [100 * MB, 500 * MB] if quick else [100 * MB, 1000 * MB]
+        say(f"growing to {sizes[-1] // MB} MB")
+        run["growth"] = broker_rows.growth(directory, sizes)
+        say("fetching while every fsync takes 300 ms")
+        run["slow_disk"] = broker_rows.slow_disk(directory, scale)
+        run["busy_after_s"] = busy_loop()
+        report.write(out, run, results)
+        say(f"written to {out}/results.md")
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _start(systems: list[System], directory: Path, missing: dict[str, str]) -> None:
+    for system in systems:
+        if system.name in missing:
+            continue
+        say(f"starting {system.name}")
+        home = directory / system.name.split()[0].lower()
+        home.mkdir()
+        try:
+            system.start(home)
+        except (RuntimeError, OSError) as error:
+            missing[system.name] = f"could not be started: {error}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""The table and the figures in ``docs/results/``."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measure import Measured, Results
+from benchmarks.system import MESSAGE_SIZE
+from benchmarks.systems import SYSTEMS
+
+_RATIOS = [
+    ("produce, batch 50", ("kafka2011", "produce", 50), ("RabbitMQ", "produce", 1), 50.0),
+    ("produce, batch 50", ("kafka2011", "produce", 50), ("librdkafka + mock broker", "produce", 50), 2.0),
+    ("produce, batch 1", ("kafka2011", "produce", 1), ("RabbitMQ", "produce", 1), 15.0),
+    ("produce, batch 1", ("kafka2011", "produce", 1), ("NATS JetStream", "produce", 1), 1.3),
+    ("consume by offset", ("kafka2011", "consume", 0), ("RabbitMQ", "consume", 0), 12.0),
+    ("consume by offset", ("kafka2011", "consume", 0), ("Redis streams", "consume", 0), 1.0),
+]
+
+
+def machine() -> dict[str, object]:
+    """What the numbers were measured on."""
+    model = next(
+        (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
+        platform.processor(),
+    )
+    return {"cpu": model, "cores": os.cpu_count(), "python": platform.python_version(), "system": platform.platform()}
+
+
+def write(directory: Path, run: dict[str, Any], results: Results) -> None:
+    """Write results.json, results.md, figure-4 and figure-5."""
+    directory.mkdir(parents=True, exist_ok=True)
+    run["date"] = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    run["machine"] = machine()
+    run["cells"] = [measured.as_dict() for measured in results.values()]
+    (directory / "results.json").write_text(json.dumps(run, indent=1) + "\n")
+    (directory / "results.md").write_text("\n".join(_page(run, results)) + "\n")
+    _figure(directory / "figure-4", "produce", "Producer (Figure 4)", results)
+    _figure(directory / "figure-5", "consume", "Consumer (Figure 5)", results)
+
+
+def _page(run: dict[str, Any], results: Results) -> list[str]:
+    found = run["machine"]
+    lines = [
+        "# The paper's §5, measured",
+        "",
+        f"Written by `{run['command']}` on {run['date']}: {found['cpu']}, {found['cores']} cores, Python "
+        f"{found['python']}. {MESSAGE_SIZE}-byte messages, medians of {run['rounds']} interleaved rounds; server, "
+        f"producer and consumer in processes of their own. A fixed busy loop took {run['busy_before_s']:.2f} s before and "
+        f"{run['busy_after_s']:.2f} s after the run: where these differ, or the spread is large, the machine was busy. "
+        "Trust the ratios more than the digits.",
+        "",
+        "| system | | msg/s | ± | µs CPU client | µs CPU server |",
+        "|---|---|---:|---:|---:|---:|",
+    ]
+    for measured in sorted(results.values(), key=lambda m: (m.cell.role, -m.median)):
+        row = measured.as_dict()
+        lines.append(
+            f"| {measured.system} | {measured.cell.label} | {measured.median:,.0f} | {measured.spread:.0%} | "
+            f"{row['client_cpu_us_per_message']:.2f} | {row['server_cpu_us_per_message']:.2f} |"
+        )
+    lines += ["", "CPU is per message. librdkafka's mock broker runs inside the client.", ""]
+    if run["missing"]:
+        lines += ["Not measured:", "", *(f"- {name}: {why}" for name, why in run["missing"].items()), ""]
+    lines += ["![Figure 4](figure-4.svg)", "", "![Figure 5](figure-5.svg)", "", "## Ratios", ""]
+    lines += ["| kafka2011 | against | ratio | aim |", "|---|---|---:|---:|"]
+    for label, ours, theirs, aim in _RATIOS:
+        if ours in results and theirs in results:
+            ratio = results[ours].median / results[theirs].median
+            lines.append(f"| {label} | {theirs[0]}, {results[theirs].cell.label} | {ratio:.1f} | {aim:g} |")
+    lines += ["", "## How each was set up", "", *(f"- **{s.name}**: {s.note}." for s in SYSTEMS.values()), ""]
+    lines += _tables(run)
+    return lines
+
+
+def _tables(run: dict[str, Any]) -> list[str]:
+    lines = ["## The machine's limits", "", "| | MB/s |", "|---|---:|"]
+    lines += [f"| {name} | {value:,.0f} |" for name, value in run["limits"].items()]
+    for title, key in (
+        ("Fetches of 300 KB to a raw reader", "serving"),
+        ("As data grows", "growth"),
+        ("Fetches of others while an fsync takes 300 ms", "slow_disk"),
+    ):
+        rows = run[key] if isinstance(run[key], list) else [run[key]]
+        lines += ["", f"## {title}", "", "| " + " | ".join(rows[0]) + " |", "|" + "---:|" * len(rows[0])]
+        lines += ["| " + " | ".join(str(value) for value in row.values()) + " |" for row in rows]
+    return lines
+
+
+def _figure(path: Path, role: str, title: str, results: Results) -> None:
+    """Throughput over the run, as the paper draws it: messages a second against MB sent."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7, 4.2))
+    for measured in sorted(
+        (m for m in results.values() if (m.cell.role == "produce") == (role == "produce")), key=lambda m: -m.median
+    ):
+        points = _curve(measured)
+        label = measured.system if role != "produce" else f"{measured.system}, batch {measured.cell.batch}"
+        axes.plot([x for x, _ in points], [y for _, y in points], marker=".", label=label)
+    axes.set_yscale("log")
+    axes.set_xlabel("share of the run")
+    axes.set_ylabel("messages per second")
+    axes.set_title(title)
+    axes.grid(visible=True, which="both", alpha=0.2)
+    axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    figure.tight_layout()
+    for suffix in (".svg", ".png"):
+        figure.savefig(path.with_suffix(suffix), dpi=120, metadata={"Date": None} if suffix == ".svg" else None)
+    plt.close(figure)
+
+
+def _curve(measured: Measured) -> list[tuple[float, float]]:
+    """Rate since the start at each point of the round nearest to the median."""
+    nearest = min(measured.timings, key=lambda timing: abs(timing.rate - measured.median))
+    return [(messages / measured.cell.messages, messages / seconds) for messages, seconds in nearest.points if seconds]

@@ -1,0 +1,34 @@
+"""One producer or consumer in a process of its own: ``python -m benchmarks.worker SYSTEM PORT ROLE TOPIC BATCH N``.
+
+Prints one line of JSON: the points of its Timing and the CPU seconds it used while measuring.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+import time
+
+from benchmarks.system import make_payloads
+from benchmarks.systems import SYSTEMS
+
+
+def main() -> None:
+    name, port, role, topic, batch, messages = sys.argv[1:]
+    system = SYSTEMS[name](int(port))
+    payloads = make_payloads(int(messages)) if role == "produce" else []
+    gc.collect()
+    gc.freeze()
+    cpu = time.process_time()
+    if role == "produce":
+        timing = system.produce(topic, payloads, int(batch))
+    elif role == "consume":
+        timing = system.consume(topic, int(messages))
+    else:
+        timing = getattr(system, role)(topic, int(messages))
+    print(json.dumps({"points": timing.points, "cpu_s": time.process_time() - cpu}))
+
+
+if __name__ == "__main__":
+    main()
