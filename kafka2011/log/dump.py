@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kafka2011.errors import InvalidMessage, Kafka2011Error, WireError
-from kafka2011.log.scan import entry_at, next_intact
+from kafka2011.log.scan import entry_at, intact_after
 from kafka2011.log.segment import SUFFIX
 from kafka2011.wire.message import Codec, codec_of
 from kafka2011.wire.message_set import decode_set
@@ -79,7 +79,7 @@ def read_segment(start: int, path: Path, offset: int = 0) -> Iterator[DumpedEntr
             entry = entry_at(data, pos, end)
             if entry is None:
                 try:
-                    after = next_intact(data, pos, end)
+                    after = next(intact_after(data, pos, end), None)
                 except InvalidMessage:
                     after = None
                 yield Damage(path, start + pos, (after or end) - pos, tail=after is None)

@@ -9,13 +9,15 @@ from __future__ import annotations
 import mmap
 import os
 import re
+from collections.abc import Iterator
 
 from kafka2011.errors import InvalidMessage, WireError
 from kafka2011.wire.message import LENGTH, SMALLEST_ENTRY
 from kafka2011.wire.message_set import Entry, read_entry, validate_set
 
 _CHUNK = 1024 * 1024
-_MAYBE_ENTRY = re.compile(rb"(?=[\x00-\x7f]...[\x00\x01])", re.DOTALL)
+_MAYBE_ENTRY = re.compile(rb"(?=[\x00-\x7f]...[\x00\x01])(?!\x00\x00\x00[\x00-\x04])", re.DOTALL)
+"""A length that is positive and not below the smallest, then a magic that exists."""
 _CHECK_BUDGET = 32
 """CRC bytes spent looking for entries after damage, as a multiple of the bytes there."""
 
@@ -65,8 +67,8 @@ def entry_at(data: bytes | mmap.mmap, pos: int, end: int) -> Entry | None:
         return None
 
 
-def next_intact(data: bytes | mmap.mmap, pos: int, end: int) -> int | None:
-    """The first position after ``pos`` where an intact entry stands, or None.
+def intact_after(data: bytes | mmap.mmap, pos: int, end: int) -> Iterator[int]:
+    """Every position after ``pos`` where an intact entry stands, also inside the payload of another.
 
     Raises InvalidMessage when the bytes are such that telling would take too long: then nothing can be excluded.
     """
@@ -74,14 +76,13 @@ def next_intact(data: bytes | mmap.mmap, pos: int, end: int) -> int | None:
     for match in _MAYBE_ENTRY.finditer(data, pos + 1, end):
         start = match.start()
         (n,) = LENGTH.unpack_from(data, start)
-        if n < 5 or n > end - start - 4:
+        if n > end - start - 4:
             continue
         budget -= n
         if budget < 0:
             raise InvalidMessage("the damaged bytes hold too many possible messages to look at each")
         if entry_at(data, start, end) is not None:
-            return start
-    return None
+            yield start
 
 
 def something_follows(data: bytes | mmap.mmap, pos: int, end: int) -> bool:
@@ -92,17 +93,17 @@ def something_follows(data: bytes | mmap.mmap, pos: int, end: int) -> bool:
     """
     claims = LENGTH.unpack_from(data, pos)[0] if end - pos >= 4 else -1
     cut_off = claims >= end - pos - 4 and end - pos > 4 and data[pos + 4] <= 1
+    reach = pos
     try:
-        start = next_intact(data, pos, end)
-        while start is not None:
+        for start in intact_after(data, pos, end):
             if not cut_off:
                 return True
-            chain = start
-            while (entry := entry_at(data, chain, end)) is not None:
-                chain += entry.size
-            if chain == end:
+            if start >= reach:
+                reach = start
+                while (entry := entry_at(data, reach, end)) is not None:
+                    reach += entry.size
+            if reach == end:
                 return True
-            start = next_intact(data, chain, end) if chain < end else None
     except InvalidMessage:
         return True
     return False
