@@ -35,7 +35,7 @@ class LimitSettings:
     """The numbers, times in seconds."""
 
     connections: int = 1000
-    per_address: int = 100
+    per_address: int = 500
     first_byte_s: float = 60.0
     frame_s: float = 30.0
     idle_s: float = 600.0

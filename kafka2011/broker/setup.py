@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,10 +35,12 @@ def advertised_host(config: Config) -> str:
         return "127.0.0.1"
 
 
-def limit_settings(config: Config) -> LimitSettings:
-    """The limits, times in seconds."""
+def limit_settings(config: Config, most_files: int | None = None) -> LimitSettings:
+    """The limits, times in seconds. At most half of the files this process may open are for connections."""
+    if most_files is None:
+        most_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return LimitSettings(
-        connections=config.integer("max.connections"),
+        connections=min(config.integer("max.connections"), max(1, most_files // 2)),
         per_address=config.integer("max.connections.per.address"),
         first_byte_s=config.integer("connection.first.byte.ms") / 1000,
         frame_s=config.integer("connection.frame.ms") / 1000,

@@ -124,6 +124,13 @@ def test_others_are_told_where_to_find_us(flags: dict[str, str], host: str, loop
     assert advertised_host(load_config(flags={"bind.address": "0.0.0.0"})) != "0.0.0.0"
 
 
+def test_connections_leave_files_for_the_logs() -> None:
+    """However many connections are allowed, half of the process's files stay for segments (reliability §2.2)."""
+    config = load_config(flags={"max.connections": "1000"})
+
+    assert [limit_settings(config, n).connections for n in (64, 4096)] == [32, 1000]
+
+
 def test_every_log_setting_reaches_the_logs() -> None:
     """Each setting of the table about logs changes what the logs are given, hours as milliseconds (spec §7.2)."""
     flags = {
