@@ -9,9 +9,9 @@ Paper: §4 (Avro with a schema id; JSON and raw bytes beside it).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from json import dumps
 from typing import Any, Protocol
 
 import numpy as np
@@ -90,7 +90,7 @@ def rows_to_table(rows: Sequence[Mapping[str, Any]], columns: pa.Schema) -> tupl
     def convert(first: int, last: int) -> None:
         try:
             good.append(pa.Table.from_pylist([_fit(row, columns) for row in rows[first:last]], schema=columns))
-        except (pa.ArrowException, ValueError, TypeError, OverflowError, AttributeError) as error:
+        except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
             if last - first == 1:
                 bad[first] = f"a field has the wrong type: {error}"
             else:
@@ -112,7 +112,9 @@ def fit_value(value: Any, kind: pa.DataType) -> Any:
     if value is None:
         return None
     if pa.types.is_string(kind) and not isinstance(value, str):
-        return json.dumps(value, default=_text, sort_keys=True)
+        return dumps(value, default=_text, sort_keys=True)
+    if isinstance(value, Mapping) != (pa.types.is_map(kind) or pa.types.is_struct(kind)):
+        raise TypeError(f"{value!r} is not {kind}")
     if pa.types.is_map(kind):
         return [(key, fit_value(part, kind.item_type)) for key, part in value.items()]
     if pa.types.is_struct(kind):
@@ -121,8 +123,13 @@ def fit_value(value: Any, kind: pa.DataType) -> Any:
         if not isinstance(value, list):
             raise TypeError(f"{value!r} is not a list")
         return [fit_value(part, kind.value_type) for part in value]
-    if isinstance(value, bool) and not pa.types.is_boolean(kind):
+    if isinstance(value, bool) != pa.types.is_boolean(kind):
         raise TypeError(f"{value!r} is not {kind}")
+    if isinstance(value, float) and pa.types.is_integer(kind):
+        # Arrow itself would cut the fraction off without a word.
+        if not value.is_integer():
+            raise TypeError(f"{value!r} is not {kind}")
+        return int(value)
     return value
 
 

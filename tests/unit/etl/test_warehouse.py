@@ -1,0 +1,157 @@
+"""One commit holds files and offsets; rewind and gaps keep them together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from hadoop_etl.columns import dead_table, file_schema
+from hadoop_etl.errors import CannotRewind, LoadLocked, LoadSuperseded, WarehouseError
+from hadoop_etl.files import SplitFiles, WrittenFile
+from hadoop_etl.gaps import GapFiles, gaps_of
+from hadoop_etl.state import lock_holder, locked
+from hadoop_etl.upkeep import compact, plan_rewind, rewind, vacuum
+from hadoop_etl.warehouse import TopicTable, Warehouse
+from kafka2011.types import BrokerPartition
+
+PART = BrokerPartition(0, 0)
+NO_FIELDS = pa.schema([])
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> TopicTable:
+    made = Warehouse(str(tmp_path)).table("clicks")
+    made.create(NO_FIELDS, by_hour=False)
+    return made
+
+
+def written(table: TopicTable, load: str, start: int, rows: int, columns: pa.Schema = NO_FIELDS) -> list[WrittenFile]:
+    """A file with ``rows`` rows of ten bytes each from ``start``."""
+    schema = file_schema(columns)
+    files = SplitFiles(table.uri, f"{load}-{PART}-{start}-0", schema, 0, 0)
+    offsets = range(start, start + 10 * rows, 10)
+    files.add({"dt": "2011-06-12"}, dead_table(0, 0, [(o, 0, o + 10, b"x", "r") for o in offsets], schema))
+    return files.close()
+
+
+def load(table: TopicTable, name: str, start: int, rows: int) -> int:
+    expected = {PART: start} if start else {}
+    files = written(table, name, start, rows)
+    notes = {"load": name, "kind": "load"}
+    return table.commit(expected=expected, following={PART: start + 10 * rows}, files=files, notes=notes)
+
+
+def offsets_in(table: TopicTable, version: int | None = None) -> list[int]:
+    return sorted(table.dataset(version).to_table(columns=["koffset"]).column(0).to_pylist())
+
+
+def test_files_and_offsets_are_one_entry(table: TopicTable) -> None:
+    """After each commit the rows end where the offset says (§4)."""
+    for name, start in (("a", 0), ("b", 50), ("c", 100)):
+        version = load(table, name, start, 5)
+        assert table.state().offsets == {PART: start + 50}
+        assert table.state().version == version
+        assert offsets_in(table) == list(range(0, start + 50, 10))
+
+
+def test_a_load_that_began_too_early_is_refused(table: TopicTable) -> None:
+    """Of two loads of the same offsets the second publishes nothing."""
+    load(table, "a", 0, 5)
+    with pytest.raises(LoadSuperseded, match="0-0 is now at 50"):
+        load(table, "again", 0, 5)
+    with pytest.raises(LoadSuperseded):
+        load(table, "beyond", 40, 5)
+    assert offsets_in(table) == [0, 10, 20, 30, 40]
+
+
+def test_files_without_a_commit_are_invisible(table: TopicTable) -> None:
+    """A load that died leaves files nobody sees; vacuum removes them and nothing else."""
+    load(table, "a", 0, 5)
+    (orphan,) = written(table, "died", 50, 5)
+    assert offsets_in(table) == [0, 10, 20, 30, 40]
+    assert vacuum(table, keep_hours=0, dry_run=True) == [orphan.path]
+    vacuum(table, keep_hours=0, dry_run=False)
+    assert not Path(table.uri, orphan.path).exists()
+    assert offsets_in(table) == [0, 10, 20, 30, 40]
+
+
+def test_rewind_takes_rows_and_offsets_back_together(table: TopicTable) -> None:
+    """A consumer can deliberately rewind and read again (§3.1): same rows afterwards, none twice."""
+    versions = [load(table, name, start, 5) for name, start in (("a", 0), ("b", 50), ("c", 100))]
+    planned = plan_rewind(table, versions[0])
+    assert planned.offsets == {PART: (150, 50)}
+    rewind(table, planned)
+    assert table.state().offsets == {PART: 50}
+    assert offsets_in(table) == offsets_in(table, versions[0])
+    assert table.published("a") == versions[0]
+    assert table.published("c") is None
+    load(table, "d", 50, 10)
+    assert offsets_in(table) == list(range(0, 150, 10))
+
+
+def test_rewind_across_a_compaction(table: TopicTable) -> None:
+    """Joined files are taken apart again while the old ones exist; after vacuum the rewind is refused."""
+    first = load(table, "a", 0, 5)
+    load(table, "b", 50, 5)
+    before = offsets_in(table)
+    assert compact(table)["files_removed"] == 2
+    assert offsets_in(table) == before
+    assert table.state().offsets == {PART: 100}
+    rewind(table, plan_rewind(table, first))
+    assert offsets_in(table) == [0, 10, 20, 30, 40]
+    again = load(table, "c", 50, 5)
+    compact(table)
+    vacuum(table, keep_hours=0, dry_run=False)
+    with pytest.raises(CannotRewind, match="vacuum"):
+        plan_rewind(table, again)
+    with pytest.raises(CannotRewind, match="no version"):
+        plan_rewind(table, 99)
+
+
+def test_a_gap_is_a_row_until_it_is_filled(table: TopicTable) -> None:
+    """Deleted offsets stay visible and the bytes still add up; filling part of a gap leaves the rest."""
+    load(table, "a", 0, 5)
+    gaps = GapFiles(table, "b", by_hour=False)
+    files = [*gaps.record(PART, (50, 100)), *written(table, "b", 100, 5)]
+    table.commit(expected={PART: 50}, following={PART: 150}, files=files, notes={"load": "b", "kind": "load"})
+    assert [(gap.start, gap.end) for gap in gaps_of(table)] == [(50, 100)]
+    filling = GapFiles(table, "c", by_hour=False)
+    files = [*filling.fill({PART: (60, 80)}), *written(table, "c", 60, 2)]
+    notes = {"load": "c", "kind": "backfill"}
+    table.commit(expected={PART: 150}, following={PART: 150}, files=files, removed=filling.removed, notes=notes)
+    assert [(gap.start, gap.end) for gap in gaps_of(table)] == [(50, 60), (80, 100)]
+    rows = table.dataset().to_table(columns=["koffset", "knext"])
+    assert pc.sum(pc.subtract(rows.column("knext"), rows.column("koffset"))).as_py() == 150
+
+
+def test_new_columns_are_null_in_old_rows(table: TopicTable) -> None:
+    """A field that is added needs no rewriting (schema evolution)."""
+    load(table, "a", 0, 2)
+    columns = pa.schema([("country", pa.string())])
+    assert table.add_columns(columns) == ["country"]
+    assert table.add_columns(columns) == []
+    files = written(table, "b", 20, 2, columns)
+    table.commit(expected={PART: 20}, following={PART: 40}, files=files, notes={"load": "b", "kind": "load"})
+    assert table.dataset().to_table(columns=["country"]).num_rows == 4
+
+
+def test_two_nights_do_not_overlap(tmp_path: Path) -> None:
+    """The second one is told who holds the lock; when that one ends, or dies, the lock is free."""
+    warehouse = Warehouse(str(tmp_path))
+    with locked(warehouse, "etl run"):
+        assert "etl run" in str(lock_holder(warehouse))
+        with pytest.raises(LoadLocked, match="etl run"), locked(warehouse, "another"):
+            pass
+    assert lock_holder(warehouse) is None
+    with locked(warehouse, "another"):
+        pass
+
+
+@pytest.mark.parametrize("name", ["_etl", "..", "a/b", ""])
+def test_a_topic_name_cannot_leave_the_warehouse(tmp_path: Path, name: str) -> None:
+    """Tables are directories: names that are not legal topics are refused."""
+    with pytest.raises(WarehouseError):
+        Warehouse(str(tmp_path)).table(name)
