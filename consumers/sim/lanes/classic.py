@@ -85,11 +85,11 @@ class ClassicMember(ModelMember):
             if self._assignor.is_cooperative:
                 self._join()
             else:
-                self.in_poll(lambda: self.stop(list(self.reading), self._join))
+                self.in_poll(lambda: self.stop(list(self.owned), self._join))
 
     def _join(self) -> None:
         self._parked = True
-        owned = tuple(sorted(self.reading)) if self._assignor.is_cooperative else ()
+        owned = tuple(sorted(self.owned)) if self._assignor.is_cooperative else ()
         metadata = Subscription((TOPIC,), b"", owned, self._generation if owned else -1).encode()
         request = JoinGroup(
             GROUP,
@@ -137,7 +137,7 @@ class ClassicMember(ModelMember):
 
     def _let_go(self, share: set[TopicPartition], generation: int) -> None:
         if generation == self._generation:
-            revoked = sorted(set(self.reading) - share)
+            revoked = sorted(self.owned - share)
             # The second round: what we let go can be given to others then.
             self._again = self._again or bool(revoked)
             self.stop(revoked, lambda: self._take(share, generation))

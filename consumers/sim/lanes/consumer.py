@@ -44,7 +44,7 @@ class ConsumerMember(ModelMember):
             self._epoch,
             rebalance_ms=int(REBALANCE_S * 1000) if full else -1,
             topics=(TOPIC,) if full else None,
-            owned=tuple(sorted(self.reading)) if full or self._unacknowledged else None,
+            owned=tuple(sorted(self.owned)) if full or self._unacknowledged else None,
         )
         self._asking, self._full, self._unacknowledged = True, False, False
         epoch = self._epoch
@@ -79,7 +79,7 @@ class ConsumerMember(ModelMember):
             if self._lives == life:
                 self.start(target, self._acknowledge)
 
-        self.stop(sorted(set(self.reading) - target), take)
+        self.stop(sorted(self.owned - target), take)
 
     def _acknowledge(self) -> None:
         self._reconciling, self._unacknowledged = False, True

@@ -98,6 +98,11 @@ class ModelMember(ABC):
 
     # Positions
 
+    @property
+    def owned(self) -> set[TopicPartition]:
+        """What is ours: read already, or about to be."""
+        return self.reading.keys() | self._fetching
+
     def start(self, partitions: Iterable[TopicPartition], then: Callable[[], None] = lambda: None) -> None:
         """Ask for the committed offsets, then read from there."""
         wanted = tuple(sorted(set(partitions) - self.reading.keys()))
@@ -130,16 +135,23 @@ class ModelMember(ABC):
     def lose(self) -> None:
         """Put out of the group: what we read belongs to others now, and is not ours to commit."""
         self.forget("offsets")
-        self.stop(list(self.reading), None)
+        self.stop(list(self.owned), None)
 
-    def commit(self, positions: dict[TopicPartition, int], then: Callable[[], None] = lambda: None) -> None:
-        """Send positions with what identifies this member; a stale epoch or a broken line is tried again."""
+    def commit(self, positions: dict[TopicPartition, int], then: Callable[[], None] | None = None) -> None:
+        """Send positions with what identifies this member.
+
+        With ``then`` they are the last of these partitions: a stale epoch or a broken line is tried again. Without, the
+        next commit makes up for a lost one, and trying again could only move offsets back.
+        """
         who = self.credentials
         if who is None or not positions:
-            then()
+            if then is not None:
+                then()
             return
 
         def answered(response: Response | None) -> None:
+            if then is None:
+                return
             stale = isinstance(response, OffsetCommitResult) and any(
                 each.error is ErrorCode.STALE_MEMBER_EPOCH for each in response.partitions
             )
@@ -191,7 +203,7 @@ class ModelMember(ABC):
 
         def close() -> None:
             if self.is_settled:
-                self.stop(list(self.reading), gone)
+                self.stop(list(self.owned), gone)
             else:
                 self.world.at(_RETRY_S, lambda: self.in_poll(close))
 
