@@ -58,7 +58,7 @@ IDENTITY = (
     Setting("bind.address", str, "127.0.0.1", "", "Address to listen on. 0.7 listened on all; 0.0.0.0 does that. "
             "There is no authentication: leave loopback only inside a network you trust.", "identity"),
     _number("port", 9092, "", "Port of the 2011 protocol; 0 takes a free one.", "identity", at_most=65535),
-    Setting("tls.certificate", Path, None, "", "PEM file with certificate chain; set it and tls.key to speak TLS on "
+    Setting("tls.certificate", Path, None, "", "PEM file with the certificate; set it and tls.key to speak TLS on "
             "the port (not in 2011). Fetches are then copied, not sent with sendfile.", "identity"),
     Setting("tls.key", Path, None, "", "PEM file with the private key of tls.certificate.", "identity"),
     Setting("tls.client.ca", Path, None, "", "PEM file; clients must show a certificate signed by it.", "identity"),
@@ -120,8 +120,8 @@ LIMITS = (
     _number("max.frames.in.flight.bytes", 64 * MiB, "bytes", "Half-received requests of all connections together; "
             "over it, all but the oldest wait.", "limits", at_least=64),
     _number("max.connections", 1000, "connections", "At the limit the oldest connection that never sent a whole "
-            "request makes room; if there is none, the newcomer is closed. Never more than half of the files the process "
-            "may open.", "limits", at_least=1),
+            "request makes room; if there is none, the newcomer is closed. Never more than half of the files the "
+            "process may open.", "limits", at_least=1),
     _number("max.connections.per.address", 500, "connections", "The same, per client address.", "limits", at_least=1),
     _number("connection.first.byte.ms", 60_000, "ms", "Close a connection that says nothing for this long after it "
             "was opened.", "limits", at_least=1),

@@ -136,11 +136,8 @@ class BrokerProtocol(Protocol):
             self._append_what_came_before()
             self.drop("bad_request", str(error))
         except Exception as error:  # the broker outlives whatever one request does to it
-            self.broker.counters.handler_errors += 1
-            trace = traceback.format_exc(limit=-8)
-            self.broker.seldom.emit("handler", HandlerFailed(peer=self.address, error=repr(error), trace=trace))
             self._append_what_came_before()
-            self.drop("handler_error", repr(error))
+            self._unforeseen(error)
         else:
             if self._splitter.broken is not None and not self._frames and not outbox.busy and not self._waiting:
                 self.drop("bad_request", str(self._splitter.broken))
@@ -187,9 +184,15 @@ class BrokerProtocol(Protocol):
             answer = handlers.acked_produce(broker, request)
             if isinstance(answer, Deferred):
                 self._waiting = True
-                answer.addCallback(self._late_answer)
+                answer.addCallbacks(self._late_answer, lambda failure: self._unforeseen(failure.value))
             else:
                 outbox.send(answer)
+
+    def _unforeseen(self, error: BaseException) -> None:
+        self.broker.counters.handler_errors += 1
+        trace = "".join(traceback.format_exception(error, limit=-8))
+        self.broker.seldom.emit("handler", HandlerFailed(peer=self.address, error=repr(error), trace=trace))
+        self.drop("handler_error", repr(error))
 
     def _append_what_came_before(self) -> None:
         try:

@@ -83,7 +83,7 @@ def tls_options(config: Config) -> CertificateOptions | None:
     if not isinstance(certificate, Path) or not isinstance(key, Path):
         raise ConfigError("TLS needs both tls.certificate and tls.key")
     try:
-        from OpenSSL import SSL
+        from OpenSSL import SSL, crypto
         from twisted.internet import ssl
     except ImportError as error:
         raise ConfigError("TLS needs pyOpenSSL; install it with: pip install 'kafka2011[tls]'") from error
@@ -92,5 +92,5 @@ def tls_options(config: Config) -> CertificateOptions | None:
         trusted = [ssl.Certificate.loadPEM(client_ca.read_bytes())] if isinstance(client_ca, Path) else []
         options: CertificateOptions = own.options(*trusted)
         return options
-    except (OSError, SSL.Error) as error:
+    except (OSError, SSL.Error, crypto.Error) as error:
         raise ConfigError(f"cannot use the TLS files {certificate}, {key}, {client_ca}: {error}") from error
