@@ -1,0 +1,46 @@
+"""aiokafka, unmodified, against the modern port. Spec: modern-group-protocol §1."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+
+
+@pytest.mark.parametrize("idempotent", [False, True], ids=["plain", "idempotent"])
+def test_two_members_produce_share_and_resume(bootstrap: str, unique: str, idempotent: bool) -> None:
+    """Two members share a topic; after their commits a third reads only what came later (§1.1, §2)."""
+    asyncio.run(asyncio.wait_for(_scenario(bootstrap, f"aio-{unique}", idempotent), 120))
+
+
+async def _scenario(bootstrap: str, topic: str, idempotent: bool) -> None:
+    values = {b"value %d" % n for n in range(60)}
+    producer = AIOKafkaProducer(bootstrap_servers=bootstrap, enable_idempotence=idempotent, compression_type="lz4")
+    await producer.start()
+    for number, value in enumerate(sorted(values)):
+        await producer.send_and_wait(topic, value, key=b"%d" % number)
+    members = [await _member(bootstrap, topic) for _ in range(2)]
+    found: set[bytes] = set()
+    while not (found == values and all(member.assignment() for member in members)):
+        for member in members:
+            for records in (await member.getmany(timeout_ms=50)).values():
+                found |= {record.value for record in records}
+    assert sum(len(member.assignment()) for member in members) == 4
+    for member in members:
+        await member.commit()
+        await member.stop()
+    await producer.send_and_wait(topic, b"late")
+    await producer.stop()
+    third = await _member(bootstrap, topic)
+    assert (await third.getone()).value == b"late"
+    await third.stop()
+
+
+async def _member(bootstrap: str, topic: str) -> AIOKafkaConsumer:
+    member = AIOKafkaConsumer(
+        topic, bootstrap_servers=bootstrap, group_id=topic, auto_offset_reset="earliest", enable_auto_commit=False,
+        heartbeat_interval_ms=100,
+    )  # fmt: skip
+    await member.start()
+    return member
