@@ -14,16 +14,16 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from consumers.group_protocol.coordinator.events import OffsetsDamaged
 from consumers.group_protocol.coordinator.settings import LogPosition, Record
 from consumers.group_protocol.primitives import Reader, Writer
 from kafka2011.clock import SYSTEM_CLOCK, Clock
-from kafka2011.errors import LogError
+from kafka2011.errors import LogCorrupt, LogError, WireError
 from kafka2011.events import Journal
 from kafka2011.failpoints import fail_point
 from kafka2011.log.log import Log
 from kafka2011.log.settings import LogSettings
 from kafka2011.log.store import LogStore
-from kafka2011.types import TopicPartition
 from kafka2011.wire.message_set import decode_set, encode_set
 
 TOPIC = "__consumer_offsets"
@@ -79,9 +79,14 @@ class OffsetsLog:
         )
         self._store = LogStore(directory, settings, clock=clock, journal=journal)
         self._store.open()
-        self._partitions: dict[int, _Partition] = {
-            log.partition: _Partition(log) for log in self._store.logs() if log.topic == TOPIC
-        }
+        self._partitions: dict[int, _Partition] = {}
+        self._damaged = {where.partition for where in self._store.offline}
+        for log in self._store.logs():
+            try:
+                self._partitions[log.partition] = _Partition(log)
+            except (WireError, ValueError) as error:
+                self._damaged.add(log.partition)
+                self._store.journal.emit(OffsetsDamaged(partition=log.partition, error=str(error)))
 
     def close(self) -> None:
         """Flush and close."""
@@ -91,11 +96,16 @@ class OffsetsLog:
         """False when the group's partition is damaged and offline, or its disk has failed: its offsets are unknown."""
         number = partition_of(group)
         partition = self._partitions.get(number)
-        return TopicPartition(TOPIC, number) not in self._store.offline and not (partition and partition.log.failed)
+        return number not in self._damaged and not (partition and partition.log.failed)
 
     def append(self, group: str, records: Sequence[Record]) -> LogPosition:
         """Write ``records`` to the group's partition; they are durable once ``flush`` returned a position this far."""
         number = partition_of(group)
+        if number in self._damaged:
+            raise LogCorrupt(
+                f"partition {number} of the offsets log is damaged; stop the broker and use `kafka2011 log salvage` on "
+                f"{self._store.directory / TOPIC}-{number}"
+            )
         partition = self._partitions.get(number)
         if partition is None:
             partition = self._partitions[number] = _Partition(self._store.get_or_create(TOPIC, number))

@@ -94,3 +94,12 @@ class RecordUnreadable(Event):
     level: ClassVar[int] = logging.ERROR
     key: bytes
     error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetsDamaged(Event):
+    """A partition of the offsets log cannot be read: its groups are not served until someone looks."""
+
+    level: ClassVar[int] = logging.ERROR
+    partition: int
+    error: str
