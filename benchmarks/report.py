@@ -51,9 +51,9 @@ def _page(run: dict[str, Any], results: Results) -> list[str]:
         "",
         f"Written by `{run['command']}` on {run['date']}: {found['cpu']}, {found['cores']} cores, Python "
         f"{found['python']}. {MESSAGE_SIZE}-byte messages, medians of {run['rounds']} interleaved rounds; server, "
-        f"producer and consumer in processes of their own. A fixed busy loop took {run['busy_before_s']:.2f} s before and "
-        f"{run['busy_after_s']:.2f} s after the run: where these differ, or the spread is large, the machine was busy. "
-        "Trust the ratios more than the digits.",
+        "producer and consumer in processes of their own. A fixed busy loop took "
+        f"{run['busy_before_s']:.2f} s before and {run['busy_after_s']:.2f} s after the run: where these differ, or "
+        "the spread is large, the machine was busy. Trust the ratios more than the digits.",
         "",
         "| system | | msg/s | ± | µs CPU client | µs CPU server |",
         "|---|---|---:|---:|---:|---:|",

@@ -15,7 +15,6 @@ Paper: §3 (API), §3.2 (choice of the partition), §5 (batches).
 from __future__ import annotations
 
 import os
-import random
 import ssl
 import threading
 import weakref
@@ -25,38 +24,25 @@ from types import TracebackType
 from kafka2011.clock import SYSTEM_CLOCK, Clock
 from kafka2011.errors import (
     ConfigError,
-    ConnectionFailed,
-    IllegalTopicName,
     Kafka2011Error,
     ProducerClosed,
     RequestTimedOut,
 )
 from kafka2011.events import Journal
 from kafka2011.producer.audit import Audit, AuditTimer
-from kafka2011.producer.batch import Item, Lane, Messages, Parcel, check_sizes, measure, payload_of
+from kafka2011.producer.batch import Item, Messages, Parcel, check_sizes, measure, payload_of
 from kafka2011.producer.carrier import Acks, Carrier, OnFull, ProducerSettings
 from kafka2011.producer.counters import Counters
 from kafka2011.producer.events import CallbackFailed, MessagesDropped
 from kafka2011.producer.partitioner import Key, Partitioner, hash_partitioner
 from kafka2011.producer.routing import Router, StaticRouter, parse_brokers
 from kafka2011.producer.sender import AsyncSender, Sender, SyncSender
-from kafka2011.types import BrokerAddress, BrokerPartition, is_legal_name
+from kafka2011.producer.ways import Ways
+from kafka2011.types import BrokerAddress
 from kafka2011.wire import Codec
 
 OnDrop = Callable[[str, int, str], None]
 """Called with topic, number of messages and reason for everything the producer gives up."""
-
-_STICKY_MESSAGES = 1000
-_AVOID_S = 5.0
-
-
-class _Way:
-    """A lane, the sender of its broker, and for how many more messages a random choice of it is kept."""
-
-    __slots__ = ("lane", "left", "sender")
-
-    def __init__(self, lane: Lane, sender: Sender) -> None:
-        self.lane, self.sender, self.left = lane, sender, 0
 
 
 class Producer:
@@ -134,9 +120,8 @@ class Producer:
         self._lock = threading.RLock()
         self._report_lock = threading.Lock()
         self._senders: dict[BrokerAddress, tuple[Sender, Counters]] = {}
-        self._ways: dict[tuple[str, BrokerPartition, bool], _Way] = {}
-        self._sticky: dict[str, _Way] = {}
-        self._avoided: dict[BrokerAddress, float] = {}
+        self._ways = Ways(self._router, self._partitioner, self._settings.batch_size, self._sender, self._clock)
+        self._sticky = self._ways.sticky
         self._moves = 0
         self._timer = AuditTimer(self._audit, self._publish_audit) if self._audit else None
 
@@ -162,7 +147,7 @@ class Producer:
             raise ProducerClosed("send() after close(); make a new Producer")
         way = self._sticky.get(topic)
         if way is None or way.left < 0 or key is not None:
-            way = self._choose(topic, key)
+            way = self._ways.choose(topic, key)
         way.left -= len(items)
         if items and not way.sender.put(way.lane, items, size):
             self._report(topic, len(items), "the queue is full", at_the_door=True)
@@ -195,8 +180,11 @@ class Producer:
             self._timer.stop()
         self._publish_audit()
         self._closed = True
-        for sender, _ in list(self._senders.values()):
-            sender.close(deadline)
+        closed: list[Sender] = []
+        while left := [sender for sender, _ in list(self._senders.values()) if sender not in closed]:
+            for sender in left:  # closing one may pass its last messages on to another, even to a new one
+                sender.close(deadline)
+            closed += left
         self._router.close()
 
     @property
@@ -209,54 +197,7 @@ class Producer:
             total.accepted += sender.accepted
         return total
 
-    # -- choosing the way ---------------------------------------------------------------------------------------
-
-    def _choose(self, topic: str, key: Key | None) -> _Way:
-        """Pick a partition: by key, or at random.
-
-        Where the broker picks the partition (-1), our choice is only which broker, and it is kept for a while:
-        changing the connection with every message would cut all batches to pieces.
-        """
-        candidates = self._candidates(topic)
-        if key is not None and candidates[0].partition >= 0:
-            n = len(candidates)
-            index = self._partitioner(key, n)
-            if not 0 <= index < n:
-                raise ConfigError(f"the partitioner returned {index} for {n} partitions; 0 to {n - 1} are possible")
-            return self._way(topic, candidates[index], keyed=True)
-        if self._avoided:
-            candidates = self._preferred(candidates)
-        way = self._way(topic, candidates[int(random.random() * len(candidates))], keyed=False)
-        if way.lane.partition < 0 or len(candidates) == 1:
-            way.left = max(self._settings.batch_size, _STICKY_MESSAGES)
-            self._sticky[topic] = way
-        return way
-
-    def _candidates(self, topic: str) -> Sequence[BrokerPartition]:
-        candidates = self._router.partitions(topic)
-        if not candidates:
-            self._router.refresh()
-            candidates = self._router.partitions(topic)
-        if not candidates:
-            raise ConnectionFailed(f"no broker is alive that could take {topic!r}; nothing was sent, try again later")
-        return candidates
-
-    def _preferred(self, candidates: Sequence[BrokerPartition]) -> Sequence[BrokerPartition]:
-        """Those whose broker did not fail just now, or all if there are no others."""
-        now = self._clock.monotonic()
-        good = [c for c in candidates if self._avoided.get(self._router.address(c.broker_id), 0.0) <= now]
-        return good or candidates
-
-    def _way(self, topic: str, chosen: BrokerPartition, keyed: bool) -> _Way:
-        """The way to a partition, through its broker as it is known now."""
-        address = self._router.address(chosen.broker_id)
-        way = self._ways.get((topic, chosen, keyed))
-        if way is None or way.lane.address != address:
-            if not is_legal_name(topic):
-                raise IllegalTopicName(f"{topic!r} cannot be a topic: letters, digits, '.', '_' and '-', at most 200")
-            way = _Way(Lane(address, topic, chosen.partition, keyed=keyed), self._sender(address))
-            self._ways[topic, chosen, keyed] = way
-        return way
+    # -- the ways' other end ------------------------------------------------------------------------------------
 
     def _sender(self, address: BrokerAddress) -> Sender:
         with self._lock:
@@ -273,19 +214,10 @@ class Producer:
 
     def _move(self, parcel: Parcel, attempts: int) -> bool:
         """Hand messages their broker did not take to another one; False if there is none that may have them."""
-        lane, items = parcel
-        self._avoided[lane.address] = self._clock.monotonic() + _AVOID_S
-        self._sticky.clear()
-        self._router.refresh()
-        for chosen in random.sample(found := self._router.partitions(lane.topic), len(found)):
-            address = self._router.address(chosen.broker_id)
-            # A key stays with its partition; it may follow it to the broker's new address.
-            same = (chosen.broker_id, chosen.partition) == (lane.address.broker_id, lane.partition)
-            if address == lane.address or (lane.keyed and not same):
-                continue
-            other = Lane(address, lane.topic, chosen.partition, keyed=lane.keyed, attempts=attempts)
+        size = sum(len(payload_of(item)) for item in parcel.items)
+        for way in self._ways.elsewhere(parcel.lane, attempts):
             self._moves += 1
-            if self._sender(address).put(other, items, sum(map(len, map(payload_of, items))), forced=True):
+            if way.sender.put(way.lane, parcel.items, size, forced=True):
                 return True
         return False
 

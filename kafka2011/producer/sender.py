@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from kafka2011.clock import Clock
-from kafka2011.errors import ConnectionFailed, ProducerClosed, QueueFull
+from kafka2011.errors import ConnectionFailed, ProducerClosed, QueueFull, UnknownError
 from kafka2011.producer.batch import Item, Lane, Parcel
 from kafka2011.producer.carrier import Carrier, GivenUp, ProducerSettings
 
@@ -202,11 +202,18 @@ class AsyncSender:
                 if not self._wait_for_work():
                     break
             parcels = self._take()
-            self._drop(self._carrier.carry(parcels, self._settings.batch_size))
+            self._drop(self._carry(parcels))
             with self._lock:
                 self._n_settled += sum(len(items) for _, items in parcels)
                 self._room.notify_all()
         self._carrier.close()
+
+    def _carry(self, parcels: list[Parcel]) -> list[GivenUp]:
+        try:
+            return self._carrier.carry(parcels, self._settings.batch_size)
+        except Exception as error:  # whatever it is (a router of the application's own, say), it is told as a drop
+            reason = UnknownError(f"sending failed in an unforeseen way: {error!r}")
+            return [GivenUp(lane, len(items), reason) for lane, items in parcels]
 
     def _take(self) -> list[Parcel]:
         with self._lock:

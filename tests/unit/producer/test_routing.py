@@ -110,3 +110,57 @@ def test_no_broker_alive_is_a_clear_error() -> None:
         producer.send("clicks", b"x")
 
     assert nobody.refreshed == 1
+
+
+class Vanishing(StaticRouter):
+    """A router whose first broker disappears as soon as something went wrong."""
+
+    gone = False
+
+    def refresh(self) -> None:
+        self.gone = True
+
+    def address(self, broker_id: int) -> BrokerAddress:
+        if self.gone and broker_id == 0:
+            raise ConnectionFailed("broker 0 is not registered any more")
+        return super().address(broker_id)
+
+
+def test_a_broker_may_vanish_while_its_messages_are_passed_on(make_broker: MakeBroker) -> None:
+    """A broker that left the registry does not end the sending thread: its messages go to the others (§3.2)."""
+    dead, alive = make_broker(), make_broker()
+    dead.close()
+    addresses = [BrokerAddress(0, "127.0.0.1", dead.port), BrokerAddress(1, "127.0.0.1", alive.port)]
+    sent = retried = 0
+    while not retried:  # the random choice falls on the dead one sooner or later
+        with Producer(Vanishing(addresses), connect_timeout_s=0.01) as producer:
+            producer.send("clicks", b"x")
+        sent += 1
+        retried = producer.counters.retried
+        assert producer.counters.sent == 1
+
+    assert len(alive.received(sent)) == sent
+
+
+def test_a_key_follows_its_broker_to_a_new_address(make_broker: MakeBroker) -> None:
+    """A keyed message waits for its own partition, and finds it where the broker now is (§3.2)."""
+    dead, moved, other = make_broker(), make_broker(), make_broker()
+    dead.close()
+
+    class Moving(StaticRouter):
+        """Broker 0 turns out to be elsewhere."""
+
+        looked_again = False
+
+        def refresh(self) -> None:
+            self.looked_again = True
+
+        def address(self, broker_id: int) -> BrokerAddress:
+            return BrokerAddress(0, "127.0.0.1", moved.port) if self.looked_again else super().address(broker_id)
+
+    addresses = [BrokerAddress(0, "127.0.0.1", dead.port), BrokerAddress(1, "127.0.0.1", other.port)]
+    with Producer(Moving(addresses, [0]), connect_timeout_s=0.01, partitioner=lambda key, n: 0) as producer:
+        producer.send("clicks", b"x", key="any")
+
+    assert moved.received(1) == [b"x"]
+    assert not other.produced
