@@ -7,15 +7,16 @@ writes other files, and nobody sees any of them until the commit names the winne
 from __future__ import annotations
 
 import json
+import re
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hadoop_etl.storage import writing
+from kafka2011.types import BrokerPartition
 
 ROW_GROUP_SIZE = 32 << 20
 """Bytes of columns gathered before a row group is written: readers like large ones, memory is bounded."""
@@ -23,33 +24,38 @@ ROW_GROUP_SIZE = 32 << 20
 _NEVER_REPEATS = frozenset({"koffset", "knext", "kidx", "value", "ts", "timestamp"})
 
 
+_PLACE = re.compile(r"-(\d+)-(\d+)-(\d+)-[^-/]+\.parquet\Z")
+
+
+def place_of(path: str) -> tuple[BrokerPartition, int] | None:
+    """The partition and the start of the split a file was written for; None for one that compaction made."""
+    found = _PLACE.search(path)
+    return (BrokerPartition(int(found[1]), int(found[2])), int(found[3])) if found else None
+
+
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """A data file as the commit needs it: path below the table, size, rows, day and hour, and its range of offsets."""
+    """A data file as the commit needs it: path below the table, size, rows, day and hour."""
 
     path: str
     size: int
     rows: int
     keys: dict[str, str]
     modified_ms: int
-    first_offset: int
-    last_offset: int
-    broker_id: int
-    partition: int
 
     def stats(self) -> str:
-        """The statistics of a Delta log entry, by which readers skip files."""
-        low = {"kbroker": self.broker_id, "kpart": self.partition, "koffset": self.first_offset}
-        high = low | {"koffset": self.last_offset}
-        nulls = dict.fromkeys(low, 0)
-        return json.dumps({"numRecords": self.rows, "minValues": low, "maxValues": high, "nullCount": nulls})
+        """The statistics of a Delta log entry: only the count.
+
+        A reader takes the bounds of some columns for the bounds of all (the others' are "null"), and then passes over
+        every row when it filters by one of the others. Parquet's own statistics let it skip all the same.
+        """
+        return json.dumps({"numRecords": self.rows})
 
 
 class _File:
     def __init__(self, uri: str, path: str, schema: pa.Schema) -> None:
         self.path = path
         self.rows = 0
-        self.first, self.last = 1 << 62, 0
         self._waiting: list[pa.Table] = []
         self._waiting_size = 0
         self._schema = schema
@@ -62,8 +68,6 @@ class _File:
         )
 
     def add(self, table: pa.Table) -> None:
-        span = pc.min_max(table.column("koffset"))
-        self.first, self.last = min(self.first, span["min"].as_py()), max(self.last, span["max"].as_py())
         self.rows += table.num_rows
         self._waiting.append(table)
         self._waiting_size += table.nbytes
@@ -86,9 +90,8 @@ class _File:
 class SplitFiles:
     """The files of one attempt at one split. Thread: one."""
 
-    def __init__(self, table_uri: str, stem: str, schema: pa.Schema, broker_id: int, partition: int) -> None:
+    def __init__(self, table_uri: str, stem: str, schema: pa.Schema) -> None:
         self._uri, self._stem, self._schema = table_uri, stem, schema
-        self._broker_id, self._partition = broker_id, partition
         self._files: dict[tuple[tuple[str, str], ...], _File] = {}
 
     def add(self, keys: dict[str, str], table: pa.Table) -> None:
@@ -108,10 +111,6 @@ class SplitFiles:
                 rows=file.rows,
                 keys=dict(key),
                 modified_ms=time.time_ns() // 1_000_000,
-                first_offset=file.first,
-                last_offset=file.last,
-                broker_id=self._broker_id,
-                partition=self._partition,
             )
             for key, file in self._files.items()
         ]

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from deltalake.transaction import RemoveAction
 
 from hadoop_etl.columns import GAP_DAY, GAP_REASON, dead_table, file_schema
-from hadoop_etl.files import SplitFiles, WrittenFile
+from hadoop_etl.files import SplitFiles, WrittenFile, place_of
 from hadoop_etl.warehouse import TopicTable
 from kafka2011.types import BrokerPartition
 
@@ -50,7 +50,7 @@ class GapFiles:
         """Write the row of a gap."""
         schema = file_schema(pa.schema([]))
         stem = f"{self._load}-{part}-{gap[0]}-gap"
-        files = SplitFiles(self._table.uri, stem, schema, part.broker_id, part.partition)
+        files = SplitFiles(self._table.uri, stem, schema)
         row = (gap[0], 0, gap[1], None, GAP_REASON)
         files.add(self._keys(), dead_table(part.broker_id, part.partition, [row], schema))
         return files.close()
@@ -60,8 +60,10 @@ class GapFiles:
         written: list[WrittenFile] = []
         actions = pa.table(self._table.open().get_add_actions(flatten=True)).to_pylist()
         for action in (a for a in actions if a["partition.dt"] == GAP_DAY):
-            part = BrokerPartition(action["min.kbroker"], action["min.kpart"])
-            gap = next(g for g in gaps_of(self._table) if g.part == part and g.start == action["min.koffset"])
+            place = place_of(action["path"])
+            assert place is not None  # gaps are never compacted
+            part, first = place
+            gap = next(g for g in gaps_of(self._table) if g.part == part and g.start == first)
             start, end = filled.get(part, (0, 0))
             if start >= gap.end or end <= gap.start:
                 continue

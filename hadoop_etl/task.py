@@ -87,7 +87,7 @@ def load_split(work: Work, attempt: str) -> Done:
     decoder = make_decoder(work.form)
     schema = file_schema(decoder.columns)
     stem = f"{work.load}-{work.part}-{work.split.start}-{attempt}"
-    files = SplitFiles(work.table_uri, stem, schema, work.part.broker_id, work.part.partition)
+    files = SplitFiles(work.table_uri, stem, schema)
     sorter = _Sorter(work, files, schema)
     done = Done(work, work.split.start)
     for frames, done.end in read_split(work.topic, work.part, work.address, work.split, work.chunk_size):

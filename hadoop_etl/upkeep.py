@@ -20,6 +20,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from hadoop_etl.columns import GAP_DAY
 from hadoop_etl.errors import CannotRewind
 from hadoop_etl.events import Rewound
+from hadoop_etl.files import place_of
 from hadoop_etl.storage import exists
 from hadoop_etl.warehouse import TopicTable
 from kafka2011.events import Journal
@@ -116,10 +117,10 @@ def _actions(table: TopicTable, version: int | None) -> list[dict[str, Any]]:
 
 def _first_offsets(actions: Any) -> dict[BrokerPartition, int]:
     first: dict[BrokerPartition, int] = {}
-    for action in actions:
-        if action.get("min.kbroker") is not None and action["min.kbroker"] == action["max.kbroker"]:
-            part = BrokerPartition(action["min.kbroker"], action["min.kpart"])
-            first[part] = min(first.get(part, 1 << 62), action["min.koffset"])
+    for place in (place_of(action["path"]) for action in actions):
+        if place is not None:
+            part, start = place
+            first[part] = min(first.get(part, start), start)
     return first
 
 
@@ -128,11 +129,7 @@ def _keys(action: dict[str, Any]) -> dict[str, str | None]:
 
 
 def _stats(action: dict[str, Any]) -> str:
-    """The statistics a file had, as far as they are plain numbers."""
-    low, high, nulls = (
-        {n.partition(".")[2]: v for n, v in action.items() if n.startswith(prefix) and isinstance(v, int)}
-        for prefix in ("min.", "max.", "null_count.")
-    )
-    return json.dumps({"numRecords": action["num_records"], "minValues": low, "maxValues": high, "nullCount": nulls})
+    """The statistics our files have: their count (see ``files.WrittenFile.stats``)."""
+    return json.dumps({"numRecords": action["num_records"]})
 
 
