@@ -148,8 +148,8 @@ class Collector:
     def _modern_groups(self) -> dict[str, dict[str, Any]]:
         groups: dict[str, dict[str, Any]] = {}
         for state in self._states.values():
-            for name, known in state.get("plugins", {}).get("modern", {}).get("groups", {}).items():
-                groups[name] = {"kind": "modern"} | known
+            found = state.get("plugins", {}).get("modern", {}).get("groups", {})
+            groups |= {name: {"kind": "modern"} | known for name, known in found.items()}
         return groups
 
 

@@ -1,0 +1,51 @@
+"""The modern groups as the page and ``/state`` show them, in the registries' words.
+
+Partitions are named ``<broker id>-<partition>`` as in §3.2, so that both kinds of group stand on one axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from consumers.group_protocol.cluster import ClusterView
+from consumers.group_protocol.coordinator.admin import state_name
+from consumers.group_protocol.coordinator.group import ClassicGroup, State
+from consumers.group_protocol.coordinator.groups import Group
+from consumers.group_protocol.subscription import decode_assignment
+from kafka2011.types import TopicPartition
+
+Named = dict[str, dict[str, Any]]
+"""Topic, then broker-partition."""
+
+
+def describe(groups: Mapping[str, Group], view: ClusterView) -> dict[str, dict[str, Any]]:
+    """Every group with its state, members, owners and offsets, ready for JSON."""
+    return {name: _describe(group, view) for name, group in groups.items()}
+
+
+def _describe(group: Group, view: ClusterView) -> dict[str, Any]:
+    owners: Named = {}
+    for member in group.members.values():
+        held = _held(group, member.assignment) if isinstance(group, ClassicGroup) else member.held
+        _put(owners, {partition: member.id for partition in held}, view)
+    offsets: Named = {}
+    _put(offsets, {partition: stored.offset for partition, stored in group.book.durable.items()}, view)
+    return {"state": state_name(group), "members": sorted(group.members), "owners": owners, "offsets": offsets}
+
+
+def _held(group: ClassicGroup, assignment: bytes) -> Iterable[TopicPartition]:
+    """What a member of a settled generation reads; while members join, the old assignment no longer counts."""
+    if group.state is not State.STABLE or not assignment:
+        return ()
+    try:
+        return decode_assignment(assignment)
+    except ValueError:
+        return ()  # an assignment of another protocol type is the members' own affair
+
+
+def _put(found: Named, values: Mapping[TopicPartition, Any], view: ClusterView) -> None:
+    for partition, value in values.items():
+        place = view.locate(partition.topic, partition.partition)
+        if place is not None:
+            found.setdefault(partition.topic, {})[str(place)] = value
