@@ -87,7 +87,8 @@ class Intake:
             raise InvalidRequest(f"a produce of {len(frame)} bytes that ends before its fields do") from None
         log = self._log_of(request.topic, request.partition)
         if log is not None:
-            if request.partition >= 0:
+            # Partition -1 is a new choice each time (spec §3.5), unless there is only one to choose.
+            if request.partition >= 0 or self._broker.store.partition_count(request.topic) == 1:
                 self._prefix, self._log = frame[: 8 + len(request.topic.encode())], log
             self._check(log, request.data)
 
