@@ -26,12 +26,17 @@ def describe(groups: Mapping[str, Group], view: ClusterView) -> dict[str, dict[s
 
 def _describe(group: Group, view: ClusterView) -> dict[str, Any]:
     owners: Named = {}
-    for member in group.members.values():
-        held = _held(group, member.assignment) if isinstance(group, ClassicGroup) else member.held
-        _put(owners, {partition: member.id for partition in held}, view)
+    for member, held in _holdings(group):
+        _put(owners, dict.fromkeys(held, member), view)
     offsets: Named = {}
     _put(offsets, {partition: stored.offset for partition, stored in group.book.durable.items()}, view)
     return {"state": state_name(group), "members": sorted(group.members), "owners": owners, "offsets": offsets}
+
+
+def _holdings(group: Group) -> list[tuple[str, Iterable[TopicPartition]]]:
+    if isinstance(group, ClassicGroup):
+        return [(member.id, _held(group, member.assignment)) for member in group.members.values()]
+    return [(member.id, member.held) for member in group.members.values()]
 
 
 def _held(group: ClassicGroup, assignment: bytes) -> Iterable[TopicPartition]:
