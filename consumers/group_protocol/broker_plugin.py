@@ -8,7 +8,6 @@ Spec: modern-group-protocol §1, §11, §13 (settings have the names modern brok
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,6 +20,7 @@ from consumers.group_protocol.coordinator.service import GroupCoordinator
 from consumers.group_protocol.coordinator.settings import GroupSettings
 from consumers.group_protocol.events import ClusterChanged, ModernPortOpened
 from consumers.group_protocol.group_service import GroupService
+from consumers.group_protocol.group_state import describe
 from consumers.group_protocol.listener import listen
 from consumers.group_protocol.offsets_log import N_PARTITIONS, OffsetsLog, partition_of
 from consumers.group_protocol.sasl import Users
@@ -50,8 +50,8 @@ class ModernPlugin:
     SETTINGS: ClassVar[tuple[Setting, ...]] = (
         Setting("modern.host", str, None, "", "Address told to modern clients; unset: hostname, else bind.address, "
                 "else whatever address a client has reached.", _SECTION),
-        Setting("modern.advertised.port", int, None, "", "Port told to modern clients, where it is not the one listened on "
-                "(a container, a tunnel).", _SECTION, minimum=1, maximum=65535),
+        Setting("modern.advertised.port", int, None, "", "Port told to modern clients, where it is not the one "
+                "listened on (a container, a tunnel).", _SECTION, minimum=1, maximum=65535),
         Setting("modern.sasl.users", Path, None, "", "File of user:password lines; with it, modern clients must log in "
                 "(SCRAM-SHA-256; over TLS also PLAIN).", _SECTION),
         Setting("auto.create.topics.enable", bool, True, "", "Create a topic when a modern client that allows it asks "
@@ -98,8 +98,7 @@ class ModernPlugin:
         broker = self._broker
         self._directory.mkdir(mode=0o700, exist_ok=True)
         self._offsets_log = OffsetsLog(self._directory / "offsets", journal=broker.journal)
-        topics = _Topics(self)
-        coordinator = GroupCoordinator(_settings(broker.config), self._offsets_log, topics, journal=broker.journal)
+        coordinator = GroupCoordinator(_settings(broker.config), self._offsets_log, self, journal=broker.journal)
         coordinator.load(self._offsets_log.replay(), broker.now())
         self._groups = GroupService(coordinator, self._offsets_log, broker.reactor, broker.journal)
         modern = self._modern = Modern(broker, self._groups, self._directory, self._counts, self._users)
@@ -177,24 +176,13 @@ class ModernPlugin:
             "port": self._port.getHost().port,
             "advertised_port": address.port,
             "brokers": sorted(self._modern.view().brokers),
-            "groups": sorted(self._groups.coordinator.groups()),
+            "groups": describe(self._groups.coordinator.groups(), self._modern.view()),
         }
 
-    @property
-    def view_counts(self) -> Mapping[str, int]:
-        """Partitions per topic over the whole cluster."""
-        return {} if self._modern is None else {t: len(row) for t, row in self._modern.view().topics.items()}
-
-
-class _Topics:
-    """The topics as the coordinator asks for them."""
-
-    def __init__(self, plugin: ModernPlugin) -> None:
-        self._plugin = plugin
-
     def partition_count(self, topic: str) -> int | None:
-        """How many partitions, over the whole cluster."""
-        return self._plugin.view_counts.get(topic)
+        """How many partitions over the whole cluster, as the coordinator asks; None if there is no such topic."""
+        row = () if self._modern is None else self._modern.view().topics.get(topic, ())
+        return len(row) or None
 
 
 def _settings(config: Config) -> GroupSettings:

@@ -48,10 +48,12 @@ _BEFORE_LOGIN = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENT
 class _Owed:
     """The place of one answer in the order."""
 
-    __slots__ = ("doing", "done", "parts")
+    __slots__ = ("doing", "done", "parts", "turn")
 
     def __init__(self) -> None:
         self.doing: Deferred[None] | None = None
+        self.turn: Deferred[None] | None = None
+        """Somebody waits until this answer is the next to leave."""
         self.done = False
         self.parts: list[bytes] = []
 
@@ -153,6 +155,7 @@ class ModernProtocol(Protocol):
         """The client has taken it."""
         self._full = False
         self._active = self.modern.broker.now()
+        self._next_turn()
         self._run()
 
     def stopProducing(self) -> None:
@@ -191,12 +194,13 @@ class ModernProtocol(Protocol):
             if self.login is not None and not self.login.done and key not in _BEFORE_LOGIN:
                 self.drop("not_authenticated", f"{key.name} before the client said who it is")
                 return
-            call = Call(header, decode_request(frame, header), self)
+            body = decode_request(frame, header)
         except ValueError:
             raise UnsupportedVersion(f"request key {header.key} is not offered") from None
         self.modern.broker.counters.requests[f"modern_{key.name.lower()}"] += 1
         owed = _Owed()
         self._owed.append(owed)
+        call = Call(header, body, self, lambda: self._turn_of(owed))
         handling = Deferred.fromCoroutine(HANDLERS[key](self.modern, call))
         owed.doing = handling.addCallback(self._handled, owed, header).addErrback(self._failed, owed)
 
@@ -225,6 +229,17 @@ class ModernProtocol(Protocol):
         broker.seldom.emit("handler", HandlerFailed(peer=self.address, error=repr(failure.value), trace=trace))
         self.drop("handler_error", repr(failure.value))
 
+    def _turn_of(self, owed: _Owed) -> Deferred[None]:
+        """Fire when the answer is the next to leave and the client takes what it is sent."""
+        owed.turn = Deferred()
+        self._next_turn()
+        return owed.turn
+
+    def _next_turn(self) -> None:
+        first = self._owed[0] if self._owed and not self._full else None
+        if first is not None and first.turn is not None and not first.turn.called:
+            first.turn.callback(None)
+
     def _send(self) -> None:
         """Send every answer whose turn has come."""
         if self._gone:
@@ -238,6 +253,7 @@ class ModernProtocol(Protocol):
         if self._closing and not self._owed:
             self._transport.loseConnection()
             return
+        self._next_turn()
         if self._frames and not self._reading:
             self.modern.reactor.callLater(0, self._run)
 

@@ -46,6 +46,10 @@ class GroupService:
         self.deliver(self.coordinator.handle(token, request, self._reactor.seconds()))
         return cast("Deferred[Result]", answer)
 
+    def is_available(self, group: str) -> bool:
+        """Tell whether the group's part of the offsets log can be read and written."""
+        return self._log.is_available(group)
+
     def deliver(self, replies: Iterable[Reply]) -> None:
         """Hand out answers the coordinator set free."""
         for reply in replies:

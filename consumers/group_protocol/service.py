@@ -128,6 +128,12 @@ class Modern:
         """Tell whether that is this one."""
         return self.coordinator_of(group).broker_id == self.address.broker_id
 
+    def group_error(self, group: str) -> ErrorCode:
+        """Why this broker cannot speak for ``group``: another does, or its part of the offsets log is damaged."""
+        if not self.coordinates(group):
+            return ErrorCode.NOT_COORDINATOR
+        return ErrorCode.NONE if self.groups.is_available(group) else ErrorCode.COORDINATOR_NOT_AVAILABLE
+
     def advertised(self, broker: BrokerAddress, reached: str) -> BrokerAddress:
         """Where to send a client: a broker that was told no name is where the client has reached it."""
         if broker.host or broker.broker_id != self.address.broker_id:

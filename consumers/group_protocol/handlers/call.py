@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
+
+from twisted.internet.defer import Deferred
 
 from consumers.group_protocol.codec import Header, Struct
 from consumers.group_protocol.sasl import Login
@@ -32,6 +35,8 @@ class Call:
     header: Header
     body: Struct
     caller: Caller
+    turn: Callable[[], Deferred[None]]
+    """Wait until this answer is the next to leave: what is large is best fetched then, and not before."""
 
     @property
     def version(self) -> int:

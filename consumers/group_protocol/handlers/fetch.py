@@ -5,6 +5,7 @@ Spec: modern-group-protocol §1.6, §1.7. No fetch sessions: session id 0 in eve
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +21,11 @@ if TYPE_CHECKING:
     from consumers.group_protocol.service import Modern
 
 MAX_WAIT_MS = 60_000
-MAX_ANSWER = 8 << 20
-"""Bytes of records in one answer, whatever is asked for; a single larger message still goes."""
+MAX_ANSWER = 2 << 20
+"""Bytes of records in one answer, whatever is asked for; a single larger message still goes. They are made anew for
+every fetch, so this is what a client that does not read its answers can cost."""
+MIN_SHARE = 64 << 10
+"""What each partition that has messages gets of an answer, if they are many."""
 
 
 @dataclass(slots=True)
@@ -33,6 +37,7 @@ class _Wanted:
     local: TopicPartition | None = None
     log: Log | None = None
     error: ErrorCode = ErrorCode.NONE
+    records: bytes = b""
 
     @property
     def available(self) -> int:
@@ -54,6 +59,7 @@ async def fetch(modern: Modern, call: Call) -> Struct:
         if _is_enough(wanted, body.min_bytes) or left <= 0:
             break
         await modern.arrivals.wait({one.local for one in wanted if one.local is not None}, left)
+    await call.turn()
     return await _serve(modern, wanted, min(body.max_bytes, MAX_ANSWER))
 
 
@@ -78,25 +84,30 @@ def _is_enough(wanted: list[_Wanted], min_bytes: int) -> bool:
 
 
 async def _serve(modern: Modern, wanted: list[_Wanted], room: int) -> Struct:
-    topics: dict[str, list[Struct]] = {}
+    with_messages = [one for one in wanted if one.available]
+    # Not always the same first: else a busy partition would keep those behind it from ever being read.
+    random.shuffle(with_messages)
+    share = max(room // max(len(with_messages), 1), MIN_SHARE)
     served = 0
+    for one in with_messages:
+        assert one.log is not None
+        # The first message of the answer is served however large it is, or the reader would be stuck before it.
+        if served and served >= room:
+            break
+        try:
+            size = min(one.request.max_bytes, share, room - served)
+            one.records = await modern.bridge.read(one.log, one.request.offset, size)
+        except Kafka2011Error as error:
+            one.error, _ = refusal(error)
+        served += len(one.records)
+    topics: dict[str, list[Struct]] = {}
     for one in wanted:
-        records = b""
-        if one.available and (not served or room > served):
-            assert one.log is not None
-            # The first message of the answer is served however large it is, or the reader would be stuck before it.
-            size = min(one.request.max_bytes, room - served) if served else min(one.request.max_bytes, room)
-            try:
-                records = await modern.bridge.read(one.log, one.request.offset, size)
-            except Kafka2011Error as error:
-                one.error, _ = refusal(error)
-            served += len(records)
-        topics.setdefault(one.topic, []).append(_answer(one, records))
+        topics.setdefault(one.topic, []).append(_answer(one))
     modern.broker.counters.sent_bytes["modern"] += served
     return Struct(topics=[Struct(name=name, partitions=rows) for name, rows in topics.items()])
 
 
-def _answer(one: _Wanted, records: bytes) -> Struct:
+def _answer(one: _Wanted) -> Struct:
     if one.error:
         return Struct(index=one.request.index, error=one.error, aborted=[], records=b"")
     end = one.log.flushed_offset if one.log else 0
@@ -107,6 +118,6 @@ def _answer(one: _Wanted, records: bytes) -> Struct:
         last_stable=end,
         log_start=one.log.first_offset if one.log else 0,
         aborted=[],
-        records=records,
+        records=one.records,
     )
 

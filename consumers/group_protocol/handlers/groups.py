@@ -8,7 +8,6 @@ from consumers.group_protocol.cluster import topic_id
 from consumers.group_protocol.codec import Struct
 from consumers.group_protocol.coordinator import requests as ask
 from consumers.group_protocol.coordinator import results as said
-from consumers.group_protocol.error_codes import ErrorCode
 from kafka2011.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
 async def join_group(modern: Modern, call: Call) -> Struct:
     """Parked until the join phase ends."""
     body = call.body
-    if not modern.coordinates(body.group):
-        return Struct(error=ErrorCode.NOT_COORDINATOR, member=body.member)
+    if error := modern.group_error(body.group):
+        return Struct(error=error, member=body.member)
     request = ask.JoinGroup(
         body.group,
         body.session_ms,
@@ -48,8 +47,8 @@ async def join_group(modern: Modern, call: Call) -> Struct:
 async def sync_group(modern: Modern, call: Call) -> Struct:
     """Parked until the leader's assignment is there."""
     body = call.body
-    if not modern.coordinates(body.group):
-        return Struct(error=ErrorCode.NOT_COORDINATOR)
+    if error := modern.group_error(body.group):
+        return Struct(error=error)
     given = tuple(ask.MemberAssignment(one.member, one.assignment) for one in body.assignments)
     request = ask.SyncGroup(body.group, body.generation, body.member, given, body.instance)
     answer = await modern.groups.ask(request, said.SyncGroupResult)
@@ -59,8 +58,8 @@ async def sync_group(modern: Modern, call: Call) -> Struct:
 async def heartbeat(modern: Modern, call: Call) -> Struct:
     """I am alive; the answer may say that the group is being rebalanced."""
     body = call.body
-    if not modern.coordinates(body.group):
-        return Struct(error=ErrorCode.NOT_COORDINATOR)
+    if error := modern.group_error(body.group):
+        return Struct(error=error)
     request = ask.Heartbeat(body.group, body.generation, body.member, body.instance)
     return Struct(error=(await modern.groups.ask(request, said.HeartbeatResult)).error)
 
@@ -68,8 +67,8 @@ async def heartbeat(modern: Modern, call: Call) -> Struct:
 async def leave_group(modern: Modern, call: Call) -> Struct:
     """One member up to version 2, several from 3 on."""
     body = call.body
-    if not modern.coordinates(body.group):
-        return Struct(error=ErrorCode.NOT_COORDINATOR, members=[])
+    if error := modern.group_error(body.group):
+        return Struct(error=error, members=[])
     if call.version < 3:
         leaving: tuple[ask.LeavingMember, ...] = (ask.LeavingMember(body.member),)
     else:
@@ -81,11 +80,11 @@ async def leave_group(modern: Modern, call: Call) -> Struct:
 
 async def describe_groups(modern: Modern, call: Call) -> Struct:
     """State, protocol and members of each group."""
-    here = tuple(group for group in call.body.groups if modern.coordinates(group))
+    errors = {group: modern.group_error(group) for group in call.body.groups}
+    here = tuple(group for group, error in errors.items() if not error)
     answer = await modern.groups.ask(ask.DescribeGroups(here), said.DescribeGroupsResult)
     found = {group.group: group for group in answer.groups}
-    elsewhere = ErrorCode.NOT_COORDINATOR
-    rows = [found.get(name) or said.DescribedGroup(elsewhere, name, state="") for name in call.body.groups]
+    rows = [found.get(name) or said.DescribedGroup(errors[name], name, state="") for name in call.body.groups]
     return Struct(groups=[
         Struct(error=row.error, group=row.group, state=row.state, type=row.protocol_type, protocol=row.protocol,
                members=[Struct(member=m.member, instance=m.instance, client=m.client_id, host=m.client_host,
@@ -103,8 +102,8 @@ async def list_groups(modern: Modern, _call: Call) -> Struct:
 async def consumer_group_heartbeat(modern: Modern, call: Call) -> Struct:
     """KIP-848: join, heartbeat, acknowledge and leave in one request. Topics are ids on the wire, names inside."""
     body = call.body
-    if not modern.coordinates(body.group):
-        return Struct(error=ErrorCode.NOT_COORDINATOR)
+    if error := modern.group_error(body.group):
+        return Struct(error=error)
     names = modern.view().ids
     owned = None
     if body.owned is not None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from consumers.group_protocol.codec import Struct
 from consumers.group_protocol.coordinator import requests as ask
 from consumers.group_protocol.coordinator import results as said
-from consumers.group_protocol.error_codes import ErrorCode
 from kafka2011.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -23,14 +22,15 @@ async def offset_commit(modern: Modern, call: Call) -> Struct:
         for topic in body.topics
         for one in topic.partitions
     )
-    if modern.coordinates(body.group):
+    error = modern.group_error(body.group)
+    if not error:
         request = ask.OffsetCommit(
             body.group, body.generation_or_epoch, body.member, offsets, body.instance, call.version
         )
         answer = await modern.groups.ask(request, said.OffsetCommitResult)
         errors = iter([one.error for one in answer.partitions])
     else:
-        errors = iter([ErrorCode.NOT_COORDINATOR] * len(offsets))
+        errors = iter([error] * len(offsets))
     return Struct(topics=[
         Struct(name=topic.name, partitions=[Struct(index=one.index, error=next(errors)) for one in topic.partitions])
         for topic in body.topics
@@ -55,8 +55,8 @@ async def offset_fetch(modern: Modern, call: Call) -> Struct:
 async def _fetch_group(
     modern: Modern, group: str, topics: list[Struct] | None, member: str | None, epoch: int, stable: bool
 ) -> Struct:
-    if not modern.coordinates(group):
-        return Struct(group=group, topics=[], error=ErrorCode.NOT_COORDINATOR)
+    if error := modern.group_error(group):
+        return Struct(group=group, topics=[], error=error)
     wanted = None
     if topics is not None:
         wanted = tuple(TopicPartition(topic.name, index) for topic in topics for index in topic.partitions)

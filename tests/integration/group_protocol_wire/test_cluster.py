@@ -1,0 +1,72 @@
+"""Several brokers in ZooKeeper, seen by modern clients as one cluster.
+
+Paper: §3.2. Spec: modern-group-protocol §3.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from consumers.group_protocol.codec import ApiKey, Struct
+from consumers.group_protocol.error_codes import ErrorCode
+from kafka2011.client import BrokerConnection
+from kafka2011.testing import BrokerProcess
+from kafka2011.wire.message_set import encode_set
+from tests.integration.group_protocol_wire.conftest import OPTIONS
+from tests.integration.group_protocol_wire.wire_client import WireClient, fetch_body
+from tests.waiting import until
+
+
+@pytest.fixture
+def two(zk_connect: str) -> Iterator[tuple[BrokerProcess, BrokerProcess]]:
+    """Brokers 1 and 2, registered."""
+    options = OPTIONS | {"zk.connect": zk_connect, "num.partitions": 2, "zk.sessiontimeout.ms": 2000}
+    first, second = (BrokerProcess(options=options | {"brokerid": number}) for number in (1, 2))
+    with first, second:
+        yield first, second
+
+
+def metadata(client: WireClient, topic: str) -> Struct:
+    """Brokers and one topic."""
+    return client.ask(ApiKey.METADATA, 8, Struct(topics=[Struct(name=topic)], auto_create=False))
+
+
+def test_one_cluster(two: tuple[BrokerProcess, BrokerProcess]) -> None:
+    """Partitions are numbered densely over the brokers, every broker says the same, a dead one is left out (§3.2)."""
+    for broker in two:
+        with BrokerConnection(broker.host, broker.port) as old:
+            old.produce("t", 0, encode_set([b"from broker %d" % two.index(broker)]))
+    with WireClient(two[0].modern_port or 0) as one, WireClient(two[1].modern_port or 0) as other:
+        clients = (one, other)
+
+        def leaders(client: WireClient) -> list[int]:
+            return [p.leader for p in metadata(client, "t").topics[0].partitions]
+
+        until(lambda: all(leaders(client) == [1, 1, 2, 2] for client in clients), "both see four partitions")
+        ports = {(b.id, b.port) for b in metadata(other, "t").brokers}
+        assert {(1, two[0].modern_port), (2, two[1].modern_port)} == ports
+
+        body = fetch_body("t", 0, max_wait_ms=30_000)
+        body.topics[0].partitions[0].index = 2
+        assert b"from broker 1" in other.ask(ApiKey.FETCH, 11, body).topics[0].partitions[0].records
+        assert one.ask(ApiKey.FETCH, 11, body).topics[0].partitions[0].error == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+        def coordinator(client: WireClient, group: str) -> int:
+            found: int = client.ask(ApiKey.FIND_COORDINATOR, 2, Struct(key=group, key_type=0)).node
+            return found
+
+        groups = [f"group-{n}" for n in range(20)]
+        named = {group: coordinator(one, group) for group in groups}
+        assert {1, 2} == set(named.values())
+        assert named == {group: coordinator(other, group) for group in groups}
+        of_two = next(group for group in groups if named[group] == 2)
+        heartbeat = Struct(group=of_two, generation=1, member="m")
+        assert one.ask(ApiKey.HEARTBEAT, 3, heartbeat).error == ErrorCode.NOT_COORDINATOR
+        assert other.ask(ApiKey.HEARTBEAT, 3, heartbeat).error == ErrorCode.UNKNOWN_MEMBER_ID
+
+        two[1].kill()
+        until(lambda: coordinator(one, of_two) == 1, "the group moves to the broker that is left")
+        until(lambda: leaders(one) == [1, 1], "the dead broker's partitions are gone")
+        assert one.ask(ApiKey.HEARTBEAT, 3, heartbeat).error == ErrorCode.UNKNOWN_MEMBER_ID
