@@ -9,7 +9,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain, repeat
 
 from isal.isal_zlib import crc32
 
@@ -30,8 +29,10 @@ def pack_run(head: bytes, payloads: Sequence[bytes]) -> Iterator[bytes]:
     """Lay out payloads of one length, each after ``head`` and its CRC (§3.3)."""
     for start in range(0, len(payloads), _PACKED_AT_ONCE):
         some = payloads[start : start + _PACKED_AT_ONCE]
-        pack = _packer(len(head), len(some[0]), len(some))
-        yield pack(*chain.from_iterable(zip(repeat(head), map(crc32, some), some)))
+        parts: list[bytes | int] = [head] * (3 * len(some))
+        parts[1::3] = map(crc32, some)
+        parts[2::3] = some
+        yield _packer(len(head), len(some[0]), len(some))(*parts)
 
 
 @lru_cache(maxsize=64)
