@@ -5,7 +5,9 @@ Twisted describes its reactor with zope interfaces, which a type checker cannot 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol, TypeVar, cast
 
 from twisted.internet.defer import Deferred
@@ -52,6 +54,12 @@ class Reactor(Protocol):
     def addSystemEventTrigger(self, phase: str, event: str, call: Callable[..., object]) -> object: ...
     def run(self) -> None: ...
     def stop(self) -> None: ...
+
+
+class DiskThreads(ThreadPool):
+    """Threads that never keep the process alive: a disk that hangs must not hang a stop."""
+
+    threadFactory = partial(threading.Thread, daemon=True)  # type: ignore[assignment]  # called like the class
 
 
 def in_thread(reactor: Reactor, pool: ThreadPool, work: Callable[[], T]) -> Deferred[T]:

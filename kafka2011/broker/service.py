@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import os
 import random
-import threading
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +18,8 @@ from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.internet.error import CannotListenError
 from twisted.internet.task import LoopingCall
 from twisted.python.failure import Failure
-from twisted.python.threadpool import ThreadPool
 
-from kafka2011.broker import plugins
+from kafka2011.broker import plugins, state
 from kafka2011.broker.admin_http import admin_site
 from kafka2011.broker.counters import Counters
 from kafka2011.broker.events import (
@@ -37,7 +34,7 @@ from kafka2011.broker.events import (
 from kafka2011.broker.flusher import Flusher
 from kafka2011.broker.limits import Limits
 from kafka2011.broker.protocol import BrokerFactory
-from kafka2011.broker.reactor import DelayedCall, ListeningPort, Reactor, every, in_thread, within
+from kafka2011.broker.reactor import DelayedCall, DiskThreads, ListeningPort, Reactor, every, in_thread, within
 from kafka2011.broker.seldom import Seldom
 from kafka2011.broker.setup import advertised_host, is_loopback, limit_settings, log_settings, tls_options
 from kafka2011.broker.watchdog import Watchdog
@@ -52,12 +49,6 @@ from kafka2011.wire import SetSummary, validate_set
 
 FIRST_RETENTION_S = 60.0
 BACKLOG = 512
-
-
-class _DiskThreads(ThreadPool):
-    """Threads that never keep the process alive: a disk that hangs must not hang a stop."""
-
-    threadFactory = partial(threading.Thread, daemon=True)  # type: ignore[assignment]  # called like the class
 
 
 class Broker:
@@ -81,7 +72,7 @@ class Broker:
         self.admin_port: int | None = None
         self._clock = clock
         self._started_ms = clock.wall_ms()
-        self._pool = _DiskThreads(0, config.integer("num.threads"), name="disk")
+        self._pool = DiskThreads(0, config.integer("num.threads"), name="disk")
         self._flusher = Flusher(reactor, self._pool, self.counters, clock)
         self._watchdog = Watchdog(clock, self._late)
         self._loops: list[LoopingCall] = []
@@ -229,9 +220,6 @@ class Broker:
 
     def state(self) -> dict[str, Any]:
         """Everything ``/state`` shows."""
-        topics: dict[str, Any] = {}
-        for log in self.store.logs():
-            topics.setdefault(log.topic, {"partitions": {}})["partitions"][str(log.partition)] = describe(log)
         address = self.address
         return {
             "broker_id": address.broker_id,
@@ -241,8 +229,8 @@ class Broker:
             "pid": os.getpid(),
             "started_ms": self._started_ms,
             "connections": len(self.limits),
-            "topics": topics,
-            "offline": {str(where): str(reason) for where, reason in self.store.offline.items()},
+            "topics": state.topics(self.store),
+            "offline": state.offline(self.store),
             "counters": self.counters.as_dict(),
             "plugins": {name: plugin.state() for name, plugin in self._plugins.items()},
         }
@@ -294,17 +282,3 @@ class Broker:
     def _late(self, event: ReactorLate) -> None:
         self.counters.reactor_late += 1
         self.journal.emit(event)
-
-
-def describe(log: Log) -> dict[str, Any]:
-    """One partition as JSON: its offsets and its segments."""
-    return {
-        "first_offset": log.first_offset,
-        "flushed_offset": log.flushed_offset,
-        "end_offset": log.end_offset,
-        "size": log.size,
-        "segments": [
-            {"start": s.start, "size": s.size, "flushed_size": s.flushed_size, "mtime_ms": s.mtime_ms}
-            for s in log.segments()
-        ],
-    }

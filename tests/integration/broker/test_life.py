@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import struct
 import subprocess
@@ -178,6 +179,21 @@ def test_segments_roll_as_if_sets_came_one_by_one(tmp_path: Path) -> None:
         assert client.offsets("t", -1, 10) == [240, 216, 108, 0]
         assert client.offsets("t", -2, 10) == [0]
         assert client.offsets("t", -1, 2) == [240, 216]
+
+
+def test_a_log_written_before_0_7_is_readable(tmp_path: Path) -> None:
+    """A stored magic-0 log of 100 messages, byte for byte a pre-0.7 broker's, is served as it is (spec §11, D1)."""
+    segment = encode_set([b"x" * 100] * 100, magic=0)
+    assert hashlib.sha256(segment).hexdigest() == "0db77e65c9cbe560e47d45e6dd43b8e61adf0c0e39c6ed9fe16890ef8d109625"
+    directory = tmp_path / "data" / "test-topic-0"
+    directory.mkdir(parents=True)
+    (directory / f"{0:020d}.kafka").write_bytes(segment)
+    with BrokerProcess(tmp_path / "data", EVERY) as broker, RawClient(broker) as client:
+        assert client.offsets("test-topic") == [10_900]
+        assert client.fetch("test-topic") == (0, segment)
+        client.produce("test-topic", b"new")
+        client.wait_for("test-topic", 10_913)
+        assert payloads(client, "test-topic") == [b"x" * 100] * 100 + [b"new"]
 
 
 def start(*arguments: str) -> subprocess.CompletedProcess[str]:
