@@ -108,7 +108,7 @@ class ClaimRefused(PartitionEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Released(PartitionEvent):
-    """The owner node is gone, or was not ours."""
+    """The owner node is being given up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

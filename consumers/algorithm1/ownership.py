@@ -37,6 +37,8 @@ def release(member: Member, topics: Collection[str]) -> Steps[None]:
         if owned.topic not in topics and owned.topic in member.topics:
             continue
         path = paths.owner(member.group, owned.topic, owned.partition)
+        # Told before it is done: once the node is gone, the next owner may be quicker than our journal.
+        member.tell(Released, owned)
         if member.edition.only_mine:
             yield DeleteIfMine(path)
         else:
@@ -45,7 +47,6 @@ def release(member: Member, topics: Collection[str]) -> Steps[None]:
             except NoNode:
                 pass  # gone already: with the old session, or deleted by somebody else
         member.claims.discard(owned)
-        member.tell(Released, owned)
 
 
 def claim(member: Member, shares: Mapping[Owned, ThreadId]) -> Steps[Refusal | None]:

@@ -149,7 +149,9 @@ class Worker:
         """Thread: the timer's."""
         if self._session.state is not SessionState.SUSPENDED:
             return
-        if not self._is_down():
+        if self._is_down():
+            self._release()
+        else:
             self._hold()
         self._set_timer(1.0)
 
