@@ -10,14 +10,16 @@ GET only; the Host header must name loopback, so that no web page elsewhere can 
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING
 
+from twisted.python.failure import Failure
 from twisted.web.http import Request
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET, Site
 
 from kafka2011.broker.metrics import CONTENT_TYPE, exposition
-from kafka2011.broker.reactor import Reactor
+from kafka2011.broker.reactor import DaemonThreads, Reactor, in_thread
 from kafka2011.events import Journal
 
 if TYPE_CHECKING:
@@ -46,7 +48,10 @@ class _Admin(Resource):
 
     def __init__(self, broker: Broker, reactor: Reactor) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # twisted.web has no annotations
-        self._broker = broker
+        self._broker, self._reactor = broker, reactor
+        # One of its own: the threads of the disk may all hang just when somebody must see the numbers.
+        self._thread = DaemonThreads(0, 1, name="metrics")
+        self._thread.start()
         self._events = EventStream(broker.journal, reactor)
 
     def render(self, request: Request) -> bytes | int:
@@ -60,13 +65,32 @@ class _Admin(Resource):
         if path == b"/state":
             return _json(request, self._broker.state())
         if path == b"/metrics":
-            request.setHeader(b"content-type", CONTENT_TYPE.encode())
-            return exposition(self._broker)
+            return self._metrics(request)
         if path == b"/healthz":
             return _text(request, *((200, "ok") if self._broker.running else (503, "stopping")))
         if path == b"/events" and request.method == b"GET":
             return self._events.follow(request)
         return _text(request, 404, "there are /state, /metrics, /events and /healthz")
+
+
+    def _metrics(self, request: Request) -> int:
+        """In a thread: with ten thousand topics the text takes long enough to be felt by everybody else."""
+        gone: list[bool] = []
+        request.notifyFinish().addErrback(lambda _: gone.append(True))
+
+        def answer(text: bytes) -> None:
+            if not gone:
+                request.setHeader(b"content-type", CONTENT_TYPE.encode())
+                request.write(text)
+                request.finish()
+
+        def failed(failure: Failure) -> None:
+            if not gone:
+                request.write(_text(request, 500, failure.getErrorMessage()))
+                request.finish()
+
+        in_thread(self._reactor, self._thread, partial(exposition, self._broker)).addCallbacks(answer, failed)
+        return NOT_DONE_YET
 
 
 class EventStream:

@@ -56,7 +56,7 @@ class Reactor(Protocol):
     def stop(self) -> None: ...
 
 
-class DiskThreads(ThreadPool):
+class DaemonThreads(ThreadPool):
     """Threads that never keep the process alive: a disk that hangs must not hang a stop."""
 
     threadFactory = partial(threading.Thread, daemon=True)  # type: ignore[assignment]  # called like the class

@@ -34,7 +34,7 @@ from kafka2011.broker.events import (
 from kafka2011.broker.flusher import Flusher
 from kafka2011.broker.limits import Limits
 from kafka2011.broker.protocol import BrokerFactory
-from kafka2011.broker.reactor import DelayedCall, DiskThreads, ListeningPort, Reactor, every, in_thread, within
+from kafka2011.broker.reactor import DaemonThreads, DelayedCall, ListeningPort, Reactor, every, in_thread, within
 from kafka2011.broker.seldom import Seldom
 from kafka2011.broker.setup import advertised_host, is_loopback, limit_settings, log_settings, tls_options
 from kafka2011.broker.watchdog import Watchdog
@@ -72,7 +72,7 @@ class Broker:
         self.admin_port: int | None = None
         self._clock = clock
         self._started_ms = clock.wall_ms()
-        self._pool = DiskThreads(0, config.integer("num.threads"), name="disk")
+        self._pool = DaemonThreads(0, config.integer("num.threads"), name="disk")
         self._flusher = Flusher(reactor, self._pool, self.counters, clock)
         self._watchdog = Watchdog(clock, self._late)
         self._loops: list[LoopingCall] = []
@@ -198,9 +198,11 @@ class Broker:
     def dropped(self, topic: str, partition: int, kind: str, reason: str, n_sets: int = 1) -> None:
         """Count message sets that were refused while their connection stays."""
         self.counters.dropped[kind] += n_sets
-        self.counters.topics[topic].dropped_sets += n_sets
-        event = ProduceDropped(topic=topic, partition=partition, kind=kind, reason=reason)
-        self.seldom.emit(f"{kind} {topic}-{partition}", event)
+        topics = self.counters.topics
+        # A topic that was never created has no counters of its own: names sent by strangers must not fill memory.
+        if topic in topics or len(topics) < self.store.settings.max_topics:
+            topics[topic].dropped_sets += n_sets
+        self.seldom.emit(kind, ProduceDropped(topic=topic, partition=partition, kind=kind, reason=reason))
 
     # --- flush ---
 
