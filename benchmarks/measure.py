@@ -68,7 +68,7 @@ def busy_loop() -> float:
 
 def run_cell(system: System, cell: Cell, topic: str) -> tuple[Timing, float]:
     """Measure one cell once, in its own process."""
-    words = [system.name, str(system.port), cell.role, topic, str(cell.batch), str(cell.messages)]
+    words = [system.name, str(system.port), system.hint, cell.role, topic, str(cell.batch), str(cell.messages)]
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.worker", *words],
         capture_output=True,

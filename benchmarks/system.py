@@ -60,7 +60,7 @@ class Cell:
 
     @property
     def label(self) -> str:
-        return f"produce, batch {self.batch}" if self.role == "produce" else f"consume ({self.role})"
+        return {"consume": "consume", "group": "consume in a group"}.get(self.role, f"produce, batch {self.batch}")
 
 
 class System:
@@ -70,8 +70,10 @@ class System:
     note: ClassVar[str]
     """How it was configured and driven, in half a sentence."""
 
-    def __init__(self, port: int = 0) -> None:
+    def __init__(self, port: int = 0, hint: str = "") -> None:
         self.port = port
+        self.hint = hint
+        """What a worker must know besides the port."""
         self.processes: list[subprocess.Popen[bytes]] = []
 
     def missing(self) -> str | None:

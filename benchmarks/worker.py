@@ -1,4 +1,6 @@
-"""One producer or consumer in a process of its own: ``python -m benchmarks.worker SYSTEM PORT ROLE TOPIC BATCH N``.
+"""One producer or consumer in a process of its own.
+
+    python -m benchmarks.worker SYSTEM PORT HINT ROLE TOPIC BATCH N
 
 Prints one line of JSON: the points of its Timing and the CPU seconds it used while measuring.
 """
@@ -15,16 +17,14 @@ from benchmarks.systems import SYSTEMS
 
 
 def main() -> None:
-    name, port, role, topic, batch, messages = sys.argv[1:]
-    system = SYSTEMS[name](int(port))
+    name, port, hint, role, topic, batch, messages = sys.argv[1:]
+    system = SYSTEMS[name](int(port), hint)
     payloads = make_payloads(int(messages)) if role == "produce" else []
     gc.collect()
     gc.freeze()
     cpu = time.process_time()
     if role == "produce":
         timing = system.produce(topic, payloads, int(batch))
-    elif role == "consume":
-        timing = system.consume(topic, int(messages))
     else:
         timing = getattr(system, role)(topic, int(messages))
     print(json.dumps({"points": timing.points, "cpu_s": time.process_time() - cpu}))

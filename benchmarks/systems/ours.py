@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from benchmarks.system import Cell, Stopwatch, System, Timing
+from benchmarks.system import PATIENCE_S, Cell, Stopwatch, System, Timing
 from kafka2011.client import BrokerConnection
+from kafka2011.errors import Kafka2011Error
 from kafka2011.producer import Producer
 from kafka2011.testing import BrokerProcess
-from kafka2011.wire import decode_set, valid_bytes
+from kafka2011.wire import decode_set
 
 ENTRY = 210
 
@@ -33,10 +35,34 @@ class Kafka2011(System):
             Cell("produce", 200, int(1_200_000 * scale)),
             Cell("produce", 50, int(1_200_000 * scale)),
             Cell("consume", 0, int(1_200_000 * scale)),
+            *([Cell("group", 0, int(1_200_000 * scale))] if self._has_zookeeper() else []),
         ]
 
+    def _has_zookeeper(self) -> bool:
+        """The group consumer needs one; the embedded server needs Java."""
+        try:
+            from zk_registry.java import find_java
+
+            find_java()
+        except (ImportError, Kafka2011Error):
+            return False
+        return True
+
+    def stop(self) -> None:
+        super().stop()
+        if self.hint:
+            self._zookeeper.stop()
+
     def start(self, directory: Path) -> None:
-        self.broker = BrokerProcess(directory / "data", self.options)
+        options = self.options
+        if self._has_zookeeper():
+            from zk_registry.embedded import EmbeddedZooKeeper
+
+            self._zookeeper = EmbeddedZooKeeper(data_dir=directory / "zookeeper")
+            self._zookeeper.start()
+            self.hint = self._zookeeper.connect
+            options = options | {"zk.connect": self.hint, "brokerid": 0}
+        self.broker = BrokerProcess(directory / "data", options)
         self.broker.start()
         self.port = self.broker.port
         assert isinstance(self.broker.process, subprocess.Popen)
@@ -65,13 +91,32 @@ class Kafka2011(System):
         next_point = messages // 10
         with BrokerConnection("127.0.0.1", self.port) as connection:
             while seen < messages:
-                data = connection.fetch(topic, 0, offset, 1 << 20)
-                for message in decode_set(data, offset):
+                for message in decode_set(connection.fetch(topic, 0, offset, 1 << 20), offset):
                     seen += 1
                     size += len(message.payload)
-                offset += valid_bytes(data)
+                offset = message.next_offset
                 if seen >= next_point:
                     watch(seen)
                     next_point += messages // 10
+        assert size == 200 * messages
+        return watch.timing
+
+    def group(self, topic: str, messages: int) -> Timing:
+        """One consumer of a group (Algorithm 1), from its first message on: joining the group is not counted."""
+        from consumers import Consumer
+
+        consumer = Consumer(self.hint, f"bench-{os.getpid()}", timeout_s=PATIENCE_S)
+        (stream,) = consumer.create_message_streams(topic, 1)
+        size, next_point = 0, messages // 10
+        for seen, message in enumerate(stream, 1):
+            if seen == 1:
+                watch = Stopwatch()
+            size += len(message.payload)
+            if seen >= next_point:
+                watch(seen)
+                next_point += messages // 10
+            if seen == messages:
+                break
+        consumer.close()
         assert size == 200 * messages
         return watch.timing
