@@ -35,6 +35,8 @@ HEAD_SIZE = _HEAD.size
 
 _CODEC, _TRANSACTIONAL, _CONTROL = 0x07, 0x10, 0x20
 NO_PRODUCER = -1
+_NULL = 1
+"""-1 as a zig-zag varint."""
 MAX_RECORDS = 500_000
 
 
@@ -104,28 +106,37 @@ def _decode_batch(data: bytes, limit: int) -> Batch:
 def _records(body: bytes, count: int) -> tuple[list[bytes | None], int, int]:
     values: list[bytes | None] = []
     pos = n_keys = n_headers = 0
+    varint = _varint  # this loop runs once per record produced
     try:
         for number in range(count):
-            size, pos = _varint(body, pos)
+            size, pos = varint(body, pos)
             end = pos + size
             if size < 0 or end > len(body):
                 raise InvalidMessage(f"record {number} says {size} bytes, {len(body) - pos} are there")
-            _, pos = _varint(body, pos + 1)  # the timestamp, after the attributes nobody uses
-            delta, pos = _varint(body, pos)
+            _, pos = varint(body, pos + 1)  # the timestamp, after the attributes nobody uses
+            delta, pos = varint(body, pos)
             if delta != number:
                 raise InvalidMessage(f"record {number} has offset delta {delta}; a producer numbers from 0")
-            key_size, pos = _varint(body, pos)
-            if key_size >= 0:
-                pos += key_size
+            if body[pos] == _NULL:
+                pos += 1
+            else:
+                key_size, pos = varint(body, pos)
+                pos += max(key_size, 0)
                 n_keys += 1
-            value_size, pos = _varint(body, pos)
+            value_size, pos = varint(body, pos)
             if value_size > end - pos:
                 raise InvalidMessage(f"record {number} has a value of {value_size} bytes that overruns it")
-            values.append(body[pos : pos + value_size] if value_size >= 0 else None)
-            pos += max(value_size, 0)
-            headers, pos = _varint(body, pos)
-            n_headers += max(headers, 0)
-            pos = _skip_headers(body, pos, end, headers)
+            if value_size >= 0:
+                values.append(body[pos : pos + value_size])
+                pos += value_size
+            else:
+                values.append(None)
+            if body[pos]:
+                headers, pos = varint(body, pos)
+                n_headers += max(headers, 0)
+                pos = _skip_headers(body, pos, end, headers)
+            else:
+                pos += 1
             if pos != end:
                 raise InvalidMessage(f"record {number} ends at byte {pos} of its batch and should end at {end}")
     except IndexError:
@@ -146,10 +157,15 @@ def _skip_headers(body: bytes, pos: int, end: int, headers: int) -> int:
 
 def _varint(data: bytes, pos: int) -> tuple[int, int]:
     """A zig-zag varint and the position after it."""
-    byte = data[pos]
+    value = data[pos]
+    if value < 0x80:
+        return value >> 1 ^ -(value & 1), pos + 1
+    byte = data[pos + 1]
     if byte < 0x80:
-        return byte >> 1 ^ -(byte & 1), pos + 1
-    value, shift = byte & 0x7F, 7
+        value += (byte << 7) - 0x80
+        return value >> 1 ^ -(value & 1), pos + 2
+    value, shift = value & 0x7F | (byte & 0x7F) << 7, 14
+    pos += 1
     while True:
         pos += 1
         byte = data[pos]
@@ -166,6 +182,10 @@ def put_varint(value: int) -> bytes:
     value = value << 1 ^ value >> 63
     if value < 0x80:
         return _ONE_BYTE[value]
+    if value < 0x4000:
+        return bytes((value & 0x7F | 0x80, value >> 7))
+    if value < 0x200000:
+        return bytes((value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14))
     out = bytearray()
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)
@@ -183,10 +203,14 @@ def encode_batch(base_offset: int, last_offset: int, records: Sequence[tuple[int
     ``last_offset`` may lie after the last record: clients ask for the offset after it next.
     """
     parts: list[bytes] = []
+    sizes: dict[int, bytes] = {}
     for offset, value in records:
+        delta, size = put_varint(offset - base_offset), len(value)
+        width = sizes.get(size) or sizes.setdefault(size, put_varint(size))
+        whole = len(delta) + len(width) + size + 4
         # attributes 0, timestamp delta 0, offset delta, key null (-1), value, no headers
-        body = b"\0\0" + put_varint(offset - base_offset) + b"\x01" + put_varint(len(value))
-        parts += (put_varint(len(body) + len(value) + 1), body, value, b"\0")
+        head = sizes.get(whole) or sizes.setdefault(whole, put_varint(whole))
+        parts.append(b"%b\0\0%b\x01%b%b\0" % (head, delta, width, value))
     tail = _TAIL.pack(0, last_offset - base_offset, -1, -1, NO_PRODUCER, -1, -1, len(records))
     rest = tail + b"".join(parts)
     return _FRONT.pack(base_offset, len(rest) + 9, 0, 2, crc32.iscsi(rest)) + rest

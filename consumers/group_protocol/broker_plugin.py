@@ -15,6 +15,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import LoopingCall
 
 from consumers.group_protocol.cluster_watch import ClusterWatch, Seen
+from consumers.group_protocol.connection import ModernProtocol
 from consumers.group_protocol.coordinator.records import read_key
 from consumers.group_protocol.coordinator.service import GroupCoordinator
 from consumers.group_protocol.coordinator.settings import GroupSettings
@@ -110,10 +111,10 @@ class ModernPlugin:
         modern.address = self._advertised(self._port.getHost().port)
         modern.changed()
         if isinstance(zookeeper, ZooKeeperPlugin):
-            zookeeper.publish_modern(f"{modern.address.host or broker.address.host}:{modern.address.port}")
+            zookeeper.publish_modern(f"{modern.address.host}:{modern.address.port}")
         self._housekeeping = every(broker.reactor, HOUSEKEEPING_S, modern.intake.maybe_compact)
-        host, sasl = modern.address.host or "any address", self._users is not None
-        broker.journal.emit(ModernPortOpened(host=host, port=modern.address.port, tls=modern.tls, sasl=sasl))
+        reached, sasl = modern.address.host or "any address", self._users is not None
+        broker.journal.emit(ModernPortOpened(host=reached, port=modern.address.port, tls=modern.tls, sasl=sasl))
 
     def _advertised(self, port: int) -> BrokerAddress:
         address = self._broker.address
@@ -138,6 +139,9 @@ class ModernPlugin:
             self._watch.stop()
         if self._port is not None:
             await (self._port.stopListening() or succeed(None))
+        for connection in self._broker.limits:
+            if isinstance(connection, ModernProtocol):
+                connection.drop("shutdown", "the broker stops")
         if self._housekeeping is not None and self._housekeeping.running:
             self._housekeeping.stop()
         self._groups.stop()

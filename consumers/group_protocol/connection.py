@@ -30,7 +30,8 @@ from consumers.group_protocol.codec import (
     encode_response,
 )
 from consumers.group_protocol.error_codes import ErrorCode
-from consumers.group_protocol.handlers import HANDLERS, Call
+from consumers.group_protocol.handlers.call import Call
+from consumers.group_protocol.handlers.table import HANDLERS
 from consumers.group_protocol.handlers.versions import offer
 from consumers.group_protocol.sasl import Login
 from kafka2011.broker.events import ConnectionClosed, HandlerFailed
@@ -251,6 +252,8 @@ class ModernProtocol(Protocol):
             self._active = self.modern.broker.now()
             self._transport.writeSequence(ready)
         if self._closing and not self._owed:
+            # Twisted keeps a connection open for as long as it has a producer.
+            self._transport.unregisterProducer()
             self._transport.loseConnection()
             return
         self._next_turn()

@@ -88,4 +88,6 @@ def wanted(config: Config, journal: Journal) -> dict[str, type[Plugin]]:
                 f"install it with: pip install 'kafka2011[{extra}]'"
             )
         journal.emit(PluginSkipped(plugin=name, reason=str(error)))
-    return {name: plugin for name, plugin in found.items() if plugin.wanted(config)}
+    # In the order of the switches: the modern port looks for the other brokers through the registration.
+    names = [*SWITCHES, *sorted(found.keys() - SWITCHES.keys())]
+    return {name: found[name] for name in names if name in found and found[name].wanted(config)}

@@ -6,9 +6,10 @@ import contextlib
 import random
 import socket
 
+import psutil
 import pytest
 
-from consumers.group_protocol.codec import ApiKey, Struct, decode_response
+from consumers.group_protocol.codec import ApiKey, Struct, decode_response, encode_request
 from consumers.group_protocol.error_codes import ErrorCode
 from kafka2011.testing import BrokerProcess
 from tests.integration.group_protocol_wire.wire_client import WireClient, fetch_body, produce_body
@@ -160,3 +161,19 @@ def test_strange_bytes_cost_one_connection(broker: BrokerProcess, client: WireCl
 
     assert client.ask(ApiKey.METADATA, 1, Struct(topics=None)).brokers
     assert broker.state()["counters"]["handler_errors"] == 0
+
+
+def test_a_client_that_does_not_read_costs_little(broker: BrokerProcess, client: WireClient, other: WireClient) -> None:
+    """Hundreds of fetches whose answers nobody takes: reading stops, memory stays, others are served (§4.2, N4)."""
+    for _ in range(8):
+        client.produce("greedy", [b"x" * 250_000] * 2)
+    before = psutil.Process(broker.pid).memory_info().rss
+    client.socket.setblocking(False)
+    request = b"".join(encode_request(ApiKey.FETCH, 11, 1, "greedy", fetch_body("greedy", 0, max_bytes=8 << 20)))
+    with contextlib.suppress(BlockingIOError):
+        for _ in range(5000):
+            client.socket.sendall(request)
+
+    for _ in range(20):
+        assert other.ask(ApiKey.METADATA, 1, Struct(topics=None)).brokers
+    assert psutil.Process(broker.pid).memory_info().rss - before < 64 << 20
