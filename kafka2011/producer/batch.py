@@ -9,7 +9,8 @@ Paper: §3 (a set of messages in a single publish request), §4 (compression of 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from isal.isal_zlib import crc32
@@ -19,7 +20,7 @@ from kafka2011.types import BrokerAddress
 from kafka2011.wire import DEFAULT_LIMITS, Codec, Message, MessageSet, ProduceRequest, encode_message, encode_set
 from kafka2011.wire.compression import compress
 from kafka2011.wire.message import MAGIC_1
-from kafka2011.wire.run import are_alike, pack_run
+from kafka2011.wire.run import are_alike
 
 Item = bytes | Message
 Messages = MessageSet | Message | bytes | Sequence[Item]
@@ -27,6 +28,9 @@ Messages = MessageSet | Message | bytes | Sequence[Item]
 
 MAX_SET_SIZE = 1 << 20
 """A batch of more bytes is halved, whatever its number of messages."""
+
+_PACKED_AT_ONCE = 256
+"""Messages laid out by one Struct."""
 
 
 class Lane:
@@ -64,8 +68,6 @@ class Batching(NamedTuple):
 
 
 _I32 = struct.Struct(">i").pack
-_U32 = struct.Struct(">I").pack
-_ENTRY = struct.Struct(">iiBB").pack
 
 
 def measure(messages: Messages) -> tuple[Sequence[Item], int]:
@@ -139,22 +141,42 @@ def _wrapped(data: bytes, batching: Batching) -> bytes:
 def requests(parcel: Parcel, batching: Batching) -> bytes:
     """The produce requests of a parcel, end to end."""
     lane, items = parcel
-    if batching.batch_size == 1 and batching.codec is Codec.NONE:
+    parts: list[bytes] = []
+    if batching.codec is Codec.NONE and batching.batch_size <= _PACKED_AT_ONCE:
         try:
-            return b"".join(_singles(lane, items))  # type: ignore[arg-type]  # nearly always bytes only
+            parts = _full_requests(lane, items, batching.batch_size)  # type: ignore[arg-type]  # mostly bytes only
+            items = items[len(items) // batching.batch_size * batching.batch_size :] if parts else items
         except TypeError:
             pass  # Messages among the payloads
-    return b"".join([lane.request(data) for data, _ in sets(items, batching)])
+    return b"".join(parts + [lane.request(data) for data, _ in sets(items, batching)])
 
 
-def _singles(lane: Lane, payloads: Sequence[bytes]) -> Iterable[bytes]:
-    """The parts of one request per message."""
-    if are_alike(payloads):
-        return pack_run(_single_head(lane, len(payloads[0])), payloads)
-    return [part for p in payloads for part in (_single_head(lane, len(p)), _U32(crc32(p)), p)]
+def _full_requests(lane: Lane, payloads: Sequence[bytes], batch_size: int) -> list[bytes]:
+    """The requests that are full, if all payloads are of one length; packed without a step of Python per message.
+
+    Then all requests are alike: the first message's head is the request's head too, and only CRCs and payloads differ.
+    """
+    size = len(payloads[0])
+    set_size = batch_size * (MAGIC_1.size + size)
+    if set_size > MAX_SET_SIZE or not are_alike(payloads):
+        return []
+    head = MAGIC_1.pack(size + 6, 1, 0, 0)[:6]
+    first = b"".join((_I32(len(lane.head) + 4 + set_size), lane.head, _I32(set_size), head))
+    heads = [first] + [head] * (batch_size - 1)
+    found = []
+    n_full = len(payloads) // batch_size * batch_size
+    step = _PACKED_AT_ONCE // batch_size * batch_size
+    for start in range(0, n_full, step):
+        some = payloads[start : min(start + step, n_full)]
+        n_requests = len(some) // batch_size
+        parts: list[bytes | int] = [head] * (3 * len(some))
+        parts[::3] = heads * n_requests
+        parts[1::3] = map(crc32, some)
+        parts[2::3] = some
+        found.append(_packer(len(first), size, batch_size, n_requests)(*parts))
+    return found
 
 
-def _single_head(lane: Lane, size: int) -> bytes:
-    """All of a one-message request before the CRC, for a payload of ``size`` bytes."""
-    entry = MAGIC_1.size + size
-    return b"".join((_I32(len(lane.head) + 4 + entry), lane.head, _ENTRY(entry, entry - 4, 1, 0)))
+@lru_cache(maxsize=128)
+def _packer(first: int, size: int, batch_size: int, n_requests: int) -> Callable[..., bytes]:
+    return struct.Struct(">" + (f"{first}sI{size}s" + f"6sI{size}s" * (batch_size - 1)) * n_requests).pack
