@@ -56,8 +56,9 @@ def test_n1_sizes_that_cannot_be(broker: BrokerProcess, prefix: str) -> None:
 def test_n2_silent_and_slow_clients_are_timed_out() -> None:
     """N2: sockets that say nothing, or half a request, are closed in time; new clients are served meanwhile."""
     options = {
-        "connection.first.byte.ms": 300,
-        "connection.frame.ms": 300,
+        # Long enough for a bystander on a busy machine to speak after it connected.
+        "connection.first.byte.ms": 3000,
+        "connection.frame.ms": 1000,
         "max.connections.per.address": 40,
         "log.flush.interval": 1,
     }
@@ -73,7 +74,7 @@ def test_n2_silent_and_slow_clients_are_timed_out() -> None:
             assert newcomer.is_served()
         assert all(client.is_closed() for client in silent + halves)
         closed = broker.state()["counters"]["connections_closed"]
-        assert closed["limit"] + closed["timeout"] == 60
+        assert closed.get("limit", 0) + closed["timeout"] == 60
         for client in silent + halves:
             client.close()
 
