@@ -15,8 +15,10 @@ from consumers.cluster.cli import observatory_process
 from consumers.cluster.cluster import Cluster, Size
 from consumers.cluster.processes import Process
 from consumers.observatory.faults import DROP_FILE
+from hadoop_etl.demo.events import SCHEMAS
 from hadoop_etl.demo.night import Night
 from hadoop_etl.demo.summary import Summary, caught_up, make_summary
+from kafka2011.client import BrokerConnection
 
 GROUP = "newsfeed"
 MODERN_GROUP = "newsfeed-modern"
@@ -51,6 +53,7 @@ class Demo:
         """Start everything; return the page's address, if there is one."""
         self._say("starting ZooKeeper and the brokers …")
         self.cluster.up()
+        self._create_topics()
         address = None
         if self._choices.observatory:
             reports = self.directory / "warehouse" / "_etl" / "reports"
@@ -101,6 +104,13 @@ class Demo:
         if self._night is not None:
             self._night.abandon()
         self.cluster.down()
+
+    def _create_topics(self) -> None:
+        """Make every broker hold every topic: an empty set creates one, and a producer keeps to brokers that have it."""
+        for process in self.cluster.processes.of_kind("broker"):
+            with BrokerConnection(process.ready["host"], process.ready["port"]) as connection:
+                for topic in SCHEMAS:
+                    connection.produce(topic, 0, b"")
 
     def _say_how_it_goes(self, now: float) -> None:
         dead = [process.name for process in self.cluster.processes.all.values() if not process.running]
