@@ -87,8 +87,10 @@ class ZooKeeperGroups:
         self._session: ZooKeeperSession | None = None
 
     @classmethod
-    def open(cls, options: Mapping[str, str]) -> ZooKeeperGroups:
-        """Connect to ZooKeeper."""
+    def open(cls, options: Mapping[str, str]) -> ZooKeeperGroups | None:
+        """Connect to ZooKeeper, if one was named."""
+        if "zookeeper" not in options:
+            return None
         session = ZooKeeperSession(options["zookeeper"], connect_timeout_s=3.0)
         session.start()
         opened = cls(session)
@@ -185,6 +187,7 @@ class _Ends:
 def zookeeper_groups(connect: str) -> Iterator[ZooKeeperGroups]:
     """The groups of one ZooKeeper, for the length of a ``with`` block."""
     opened = ZooKeeperGroups.open({"zookeeper": connect})
+    assert opened is not None
     try:
         yield opened
     finally:

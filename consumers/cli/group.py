@@ -18,6 +18,17 @@ from kafka2011.clock import SYSTEM_CLOCK
 _REFRESH_S = 1.0
 
 
+modern_option = click.option(
+    "--modern",
+    metavar="HOST:PORT",
+    help="Ask this modern port instead of ZooKeeper (where brokers publish theirs).",
+)
+
+
+def _where(zookeeper: str, modern: str | None) -> dict[str, str]:
+    return {"zookeeper": zookeeper} if modern is None else {"modern": modern}
+
+
 @click.group(context_settings=CONTEXT)
 def group() -> None:
     """Consumer groups: list, describe, seek (§3.2)."""
@@ -25,17 +36,19 @@ def group() -> None:
 
 @group.command("list", context_settings=CONTEXT)
 @zookeeper_option
+@modern_option
 @json_option
-def list_groups(zookeeper: str, as_json: bool) -> None:
+def list_groups(zookeeper: str, modern: str | None, as_json: bool) -> None:
     """Every group, of every protocol that can be reached.
 
     \b
     kafka2011 group list
     kafka2011 group list -z 127.0.0.1:2181/kafka --json
+    kafka2011 group list --modern 127.0.0.1:9192
     """
     rows = []
     with ExitStack() as stack:
-        for source in sources({"zookeeper": zookeeper}):
+        for source in sources(_where(zookeeper, modern)):
             stack.callback(source.close)
             rows += [
                 {"group": row.group, "protocol": row.protocol, "members": row.members, "topics": ",".join(row.topics)}
@@ -47,9 +60,10 @@ def list_groups(zookeeper: str, as_json: bool) -> None:
 @group.command(context_settings=CONTEXT)
 @click.argument("name", metavar="GROUP")
 @zookeeper_option
+@modern_option
 @click.option("--watch", is_flag=True, help="Again every second, until Ctrl-C.")
 @json_option
-def describe(name: str, zookeeper: str, watch: bool, as_json: bool) -> None:
+def describe(name: str, zookeeper: str, modern: str | None, watch: bool, as_json: bool) -> None:
     """Owner, stored offset, end of the log and lag in bytes of each partition.
 
     \b
@@ -57,13 +71,13 @@ def describe(name: str, zookeeper: str, watch: bool, as_json: bool) -> None:
     kafka2011 group describe billing --watch
     """
     with ExitStack() as stack:
-        opened = list(sources({"zookeeper": zookeeper}))
+        opened = list(sources(_where(zookeeper, modern)))
         for source in opened:
             stack.callback(source.close)
         while True:
             known = [found for source in opened if (found := source.describe(name)) is not None]
             if not known:
-                fail(f"no group is called {name!r} at {zookeeper}; see: kafka2011 group list")
+                fail(f"no group is called {name!r} at {modern or zookeeper}; see: kafka2011 group list")
             rows = [_columns(row) for found in known for row in found]
             show(rows, as_json=as_json, empty="the group reads nothing yet")
             if not watch:
