@@ -22,11 +22,12 @@ from collections.abc import Callable
 from typing import Any
 
 from kazoo.client import KazooClient
+from kazoo.hosts import collect_hosts
 from kazoo.protocol.states import KazooState
 from kazoo.retry import KazooRetry
 
 from kafka2011.clock import SYSTEM_CLOCK, Clock
-from kafka2011.errors import Kafka2011Error
+from kafka2011.errors import ConfigError, Kafka2011Error
 from kafka2011.events import Journal
 from zk_registry.access import Tls, access_lists
 from zk_registry.events import CallbackFailed, SessionChanged
@@ -195,7 +196,7 @@ class ZooKeeperSession:
 
     def _make_client(self) -> KazooClient:
         client = KazooClient(
-            self.connect,
+            _hosts(self.connect),
             timeout=self._timeout_s,
             connection_retry=KazooRetry(max_tries=-1, delay=0.05, backoff=2, max_delay=1.0, max_jitter=0.2),
             command_retry=KazooRetry(max_tries=1, max_delay=1.0),
@@ -278,3 +279,12 @@ class ZooKeeperSession:
         except Exception as error:
             # The session is being left behind; the server ends it by timeout.
             self._journal.emit(CallbackFailed(callback="close", error=repr(error)))
+
+
+def _hosts(connect: str) -> str:
+    """The connect string, if it is one."""
+    try:
+        collect_hosts(connect)
+    except ValueError as error:
+        raise ConfigError(f"{connect!r} is not a ZooKeeper connect string: write HOST:PORT,…[/CHROOT]") from error
+    return connect

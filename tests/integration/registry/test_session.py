@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from kafka2011.errors import ConfigError
 from kafka2011.events import Journal
 from tests.waiting import until
 from zk_registry.embedded import EmbeddedZooKeeper
@@ -98,7 +99,7 @@ def test_a_call_has_a_deadline_when_the_server_hangs() -> None:
 def test_a_dead_server_suspends_and_nothing_is_queued() -> None:
     """Without a server the session is SUSPENDED, operations are refused unsent, and closing is quick (§3.2)."""
     with EmbeddedZooKeeper() as zookeeper:
-        session = ZooKeeperSession(zookeeper.connect, timeout_s=40, call_timeout_s=0.2)
+        session = ZooKeeperSession(zookeeper.connect, timeout_s=12, call_timeout_s=0.2)
         session.start()
         zookeeper.kill()
         until(lambda: session.state is SessionState.SUSPENDED, "the loss is noticed")
@@ -187,6 +188,13 @@ def test_nobody_there_is_said_with_the_address() -> None:
         connect = f"127.0.0.1:{holder.getsockname()[1]}"
         with pytest.raises(ZooKeeperUnreachable, match=connect):
             ZooKeeperSession(connect, connect_timeout_s=0.5).start()
+
+
+@pytest.mark.parametrize("connect", ["", "host:port", "host:99999999", "/only/a/chroot"])
+def test_what_is_no_connect_string_is_said_to_be_none(connect: str) -> None:
+    """A connect string that cannot be read is named at once (spec §7.1)."""
+    with pytest.raises(ConfigError, match="HOST:PORT"):
+        ZooKeeperSession(connect)
 
 
 def test_what_happens_is_in_the_journal(zk_connect: str) -> None:

@@ -109,6 +109,8 @@ def test_only_one_owns_a_partition(world: FakeZooKeeper, session: FakeSession) -
 
     assert mine.claim("t", P(0, 1), "c-0") and mine.claim("t", P(0, 1), "c-0")
     assert not theirs.claim("t", P(0, 1), "d-0") and not theirs.release("t", P(0, 1))
+    # The same name in another session is a former life of ours, and that node dies with it.
+    assert not theirs.claim("t", P(0, 1), "c-0")
     assert theirs.owners("t") == {P(0, 1): "c-0"}
     assert mine.release("t", P(0, 1)) and theirs.claim("t", P(0, 1), "d-0")
     assert mine.owner("t", P(0, 1)) == "d-0"
