@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from itertools import pairwise
 
 import numpy as np
 from hypothesis import given, settings
@@ -55,10 +56,10 @@ def test_one_flipped_bit_costs_one_row_at_most(parts: list[bytes], data: st.Data
     covered = sorted([(o, n) for o, i, n, _ in rows if i == 0] + [(d.offset, d.next_offset) for d in frames.dead])
     assert covered[0][0] == 0
     assert covered[-1][1] == len(good) == frames.size
-    assert all(a[1] == b[0] for a, b in zip(covered, covered[1:], strict=False))
+    assert all(a[1] == b[0] for a, b in pairwise(covered))
     # Attributes are outside the CRC (spec §1.1): a flipped codec bit makes one unreadable wrapper.
     assert len(rows) >= len(parts) - 1
-    assert set(p for *_, p in rows) <= set(parts)
+    assert {p for *_, p in rows} <= set(parts)
 
 
 @given(st.lists(st.binary(max_size=200), min_size=1, max_size=60), st.integers(64, 2000))
@@ -70,5 +71,5 @@ def test_cuts_are_boundaries_and_cover_the_range(parts: list[bytes], size: int) 
     boundaries = {m.offset for m in decode_set(data)} | {len(data)}
     assert splits[0].start == 0
     assert splits[-1].end == len(data)
-    assert all(a.end == b.start for a, b in zip(splits, splits[1:], strict=False))
+    assert all(a.end == b.start for a, b in pairwise(splits))
     assert all(split.start in boundaries and split.sure_end == len(data) for split in splits)
