@@ -28,7 +28,8 @@ from kafka2011.wire import AckLevel, Codec
 Acks = Literal["none", "appended", "flushed"]
 OnFull = Literal["block", "drop", "raise"]
 
-_WRITE_SIZE = 1 << 20
+_WRITE_SIZE = 256 << 10
+"""Larger pieces cost more: their memory is taken from the system and given back each time."""
 _ACK_LEVELS = {"appended": AckLevel.APPENDED, "flushed": AckLevel.FLUSHED}
 
 
