@@ -13,7 +13,7 @@ from kafka2011.events import Event
 class BrokerStarted(Event):
     """The broker listens."""
 
-    section: ClassVar[str] = "§3"
+    section: ClassVar[str] = "3"
     broker_id: int
     host: str
     port: int
@@ -52,7 +52,7 @@ class ProduceDropped(Event):
     """A message set was not appended and the connection stayed open."""
 
     level: ClassVar[int] = logging.WARNING
-    section: ClassVar[str] = "§3.1"
+    section: ClassVar[str] = "3.1"
     topic: str
     partition: int
     kind: str
@@ -76,7 +76,7 @@ class RetentionFailed(Event):
     """A retention pass ended early; the next one tries again."""
 
     level: ClassVar[int] = logging.ERROR
-    section: ClassVar[str] = "§3.1"
+    section: ClassVar[str] = "3.1"
     error: str
 
 

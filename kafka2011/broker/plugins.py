@@ -82,7 +82,8 @@ def wanted(config: Config, journal: Journal) -> dict[str, type[Plugin]]:
     found, missing = installed()
     for name, error in missing.items():
         switch, extra = SWITCHES.get(name, ("", "all"))
-        if switch in config and config[switch] is not None and config["enable.zookeeper"]:
+        switched_off = switch == "zk.connect" and not config["enable.zookeeper"]
+        if switch in config and config[switch] is not None and not switched_off:
             raise ConfigError(
                 f"{switch} ({config.origin(switch)}) needs the Python package {error.name!r}; "
                 f"install it with: pip install 'kafka2011[{extra}]'"
