@@ -198,7 +198,8 @@ class Actor:
 
     def _silent(self) -> None:
         self.world.zookeeper.hear(self.session.session_id, False)
-        self.world.at(SESSION_S, self.world.zookeeper.tick)
+        # A little later than the timeout: the server expires sessions in ticks, and never early.
+        self.world.at(SESSION_S + 0.01, self.world.zookeeper.tick)
 
     def _heard(self, until: float) -> None:
         if not self.alive or until > self.world.now + 1e-9:
