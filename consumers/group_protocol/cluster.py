@@ -3,13 +3,15 @@
 A 2011 topic has partitions *per broker* (``<broker id>-<partition>``, §3.2). Today's clients want one dense numbering:
 partition i is the i-th of the sorted (broker, partition) pairs, and its leader is that broker. With one broker the two
 numberings are the same. A group's coordinator is chosen among the live brokers by the group's partition of
-``__consumer_offsets``: everyone who sees the same brokers names the same one.
+``__consumer_offsets``: everyone who sees the same brokers names the same one, and when a broker dies only its own
+groups move, because offsets live on the disk of the broker that took them.
 
 Paper: §3.2 (registries). Spec: modern-group-protocol §11 (group hash).
 """
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,12 +45,17 @@ class ClusterView:
         return row[number] if 0 <= number < len(row) else None
 
     def coordinator(self, offsets_partition: int) -> BrokerAddress:
-        """The broker that holds this partition of the offsets log."""
-        live = sorted(self.brokers)
-        return self.brokers[live[offsets_partition % len(live)]]
+        """The broker that holds this partition of the offsets log: the live one that scores highest for it."""
+
+        def score(broker_id: int) -> bytes:
+            return hashlib.sha256(f"{offsets_partition}-{broker_id}".encode()).digest()
+
+        return self.brokers[max(self.brokers, key=score)]
 
 
-def merged(here: ClusterView, others: Mapping[int, BrokerAddress], rows: Mapping[str, Sequence[BrokerPartition]]) -> ClusterView:  # noqa: E501
+def merged(
+    here: ClusterView, others: Mapping[int, BrokerAddress], rows: Mapping[str, Sequence[BrokerPartition]]
+) -> ClusterView:
     """This broker's own view joined with what the registry says of the others."""
     (own_id,) = here.brokers
     topics: dict[str, list[BrokerPartition]] = {topic: list(row) for topic, row in here.topics.items()}
