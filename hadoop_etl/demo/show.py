@@ -106,7 +106,7 @@ class Demo:
         self.cluster.down()
 
     def _create_topics(self) -> None:
-        """Make every broker hold every topic: an empty set creates one, and a producer keeps to brokers that have it."""
+        """Make every broker hold every topic: an empty set creates it, and producers keep to brokers that have it."""
         for process in self.cluster.processes.of_kind("broker"):
             with BrokerConnection(process.ready["host"], process.ready["port"]) as connection:
                 for topic in SCHEMAS:

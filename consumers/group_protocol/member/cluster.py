@@ -15,24 +15,17 @@ from consumers.group_protocol.error_codes import ErrorCode
 from consumers.group_protocol.member.connection import ModernConnection
 from consumers.group_protocol.member.errors import GroupError
 from kafka2011.errors import ConnectionFailed, Kafka2011Error
-from kafka2011.types import TopicPartition
+from kafka2011.types import BrokerPartition, TopicPartition
 
 METADATA_VERSION = 12
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a partition is read on the 2011 side."""
-
-    broker_id: int
-    partition: int
 
 
 @dataclass(frozen=True, slots=True)
 class Topics:
     """The topics of one moment."""
 
-    places: Mapping[TopicPartition, Place]
+    places: Mapping[TopicPartition, BrokerPartition]
+    """Where each partition is read on the 2011 side."""
     ids: Mapping[str, uuid.UUID]
     brokers: Mapping[int, tuple[str, int]]
     """Modern addresses."""
@@ -60,7 +53,7 @@ class Cluster:
         """What the brokers say of these topics, or of all."""
         wanted = None if names is None else [Struct(topic_id=NO_UUID, name=name) for name in sorted(names)]
         answer = self._ask(ApiKey.METADATA, METADATA_VERSION, Struct(topics=wanted, auto_create=True))
-        places: dict[TopicPartition, Place] = {}
+        places: dict[TopicPartition, BrokerPartition] = {}
         ids: dict[str, uuid.UUID] = {}
         for topic in answer.topics:
             if topic.error or topic.name is None:
@@ -69,7 +62,7 @@ class Cluster:
             seen: dict[int, int] = {}
             for each in sorted(topic.partitions, key=lambda p: int(p.index)):
                 number = seen[each.leader] = seen.get(each.leader, -1) + 1
-                places[TopicPartition(topic.name, each.index)] = Place(each.leader, number)
+                places[TopicPartition(topic.name, each.index)] = BrokerPartition(each.leader, number)
         return Topics(places, ids, {each.id: (each.host, each.port) for each in answer.brokers})
 
     def coordinator(self, group: str) -> ModernConnection:

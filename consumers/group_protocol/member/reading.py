@@ -11,10 +11,9 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from consumers.fetcher import FetchedChunk, Fetcher
-from consumers.group_protocol.member.cluster import Place
 from kafka2011.errors import ConnectionFailed, Kafka2011Error
 from kafka2011.events import Journal
-from kafka2011.types import BrokerAddress, TopicPartition
+from kafka2011.types import BrokerAddress, BrokerPartition, TopicPartition
 
 QUEUE_SIZE = 4 << 20
 
@@ -27,6 +26,8 @@ class Message(NamedTuple):
     payload: bytes
     offset: int
     next_offset: int
+    place: BrokerPartition
+    """The partition in the registries' words: of which broker, and its number there."""
 
 
 class Reading:
@@ -39,7 +40,7 @@ class Reading:
         self._queue: deque[tuple[TopicPartition, FetchedChunk | Kafka2011Error]] = deque()
         self._queued = 0
         self._names: dict[tuple[int, TopicPartition], TopicPartition] = {}
-        self._places: dict[TopicPartition, Place] = {}
+        self._places: dict[TopicPartition, BrokerPartition] = {}
         self._positions: dict[TopicPartition, int | None] = {}
         self._paused: set[TopicPartition] = set()
         self._resting: set[int] = set()
@@ -51,7 +52,7 @@ class Reading:
         with self._changed:
             return {partition: at for partition, at in self._positions.items() if at is not None}
 
-    def start(self, partition: TopicPartition, place: Place, offset: int | None) -> None:
+    def start(self, partition: TopicPartition, place: BrokerPartition, offset: int | None) -> None:
         """Read from ``offset`` on; None = where the reset policy says."""
         local = TopicPartition(partition.topic, place.partition)
         with self._changed:
@@ -137,7 +138,8 @@ class Reading:
         else:
             self._queued -= chunk.size
         self._positions[partition] = some[-1].next_offset if rest else chunk.next_offset
-        return [Message(partition.topic, partition.partition, m.payload, m.offset, m.next_offset) for m in some]
+        topic, number, place = partition.topic, partition.partition, self._places[partition]
+        return [Message(topic, number, m.payload, m.offset, m.next_offset, place) for m in some]
 
     def _fetcher(self, broker_id: int) -> Fetcher:
         if broker_id not in self._fetchers:
