@@ -26,6 +26,7 @@ A run is valid if nothing illegal happened and enough happened at all.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -194,7 +195,7 @@ class Checker:
             by_key[key].append((offset, after))
         for key, frames in by_key.items():
             frames.sort()
-            for (o1, n1), (o2, _) in zip(frames, frames[1:], strict=False):
+            for (o1, n1), (o2, _) in itertools.pairwise(frames):
                 if o2 < n1:
                     self.report.illegal["overlap"].append(f"{key}: {o1}-{n1} and {o2}")
         if self._drained:

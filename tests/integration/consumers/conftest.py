@@ -181,4 +181,3 @@ def arena(zk_connect: str, tmp_path: Path) -> Iterator[Arena]:
         yield world
     finally:
         world.close()
-

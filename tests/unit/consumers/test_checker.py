@@ -122,10 +122,13 @@ def test_duplicates_after_a_fault_are_legal() -> None:
     """After a kill, what was delivered since the last commit may come again (§3.3)."""
     ops = good()
     change("poll", "c2", 0, v=[[40, 50, "p1-4"]])(ops)
-    ops.insert(find(ops, "release", "c1"), {"t": 0, "proc": "n", "type": "info", "f": "fault", "name": "kill",
-                                            "target": "c1"})
-    ops.insert(find(ops, "poll", "c2") + 1, {"t": 0, "proc": "c2", "type": "ok", "f": "poll", "key": KEY,
-                                             "v": [[50, 60, "p1-5"]]})
+    ops.insert(
+        find(ops, "release", "c1"), {"t": 0, "proc": "n", "type": "info", "f": "fault", "name": "kill", "target": "c1"}
+    )
+    ops.insert(
+        find(ops, "poll", "c2") + 1,
+        {"t": 0, "proc": "c2", "type": "ok", "f": "poll", "key": KEY, "v": [[50, 60, "p1-5"]]},
+    )
     for t, op in enumerate(ops):
         op["t"] = t
     report = Checker().check(ops)

@@ -79,8 +79,10 @@ def test_the_sound_order(cluster: Cluster) -> None:
     a.until(lambda step: isinstance(step, Start))
 
     tail = a.steps[max(i for i, step in enumerate(a.steps) if isinstance(step, Stop)) :]
-    first = {kind: next(i for i, s in enumerate(tail) if isinstance(s, kind)) for kind in
-             (Stop, Multi, DeleteIfMine, Sync, Children, Start)}
+    first = {
+        kind: next(i for i, s in enumerate(tail) if isinstance(s, kind))
+        for kind in (Stop, Multi, DeleteIfMine, Sync, Children, Start)
+    }
     claims = [i for i, s in enumerate(tail) if isinstance(s, Create) and "/owners/" in s.path]
     assert list(first) == sorted(first, key=lambda kind: first[kind])
     assert first[Children] < min(claims) <= max(claims) < first[Start]
@@ -179,9 +181,7 @@ def test_a_claim_whose_answer_was_lost_is_not_leaked(cluster: Cluster, applied: 
 def test_our_own_node_is_recognised_by_its_session(cluster: Cluster) -> None:
     """An owner node of this very session is ours whatever its value says (KAFKA-1387)."""
     a = Driven(cluster, "a")
-    a.session.perform(
-        Create(paths.owner("g", "t", part(1).partition), b"old-value", ephemeral=True, make_parents=True)
-    )
+    a.session.perform(Create(paths.owner("g", "t", part(1).partition), b"old-value", ephemeral=True, make_parents=True))
     a.settle()
     assert a.reading.keys() == everything()
 

@@ -246,7 +246,7 @@ def test_a_full_queue_says_so_and_tells_when_there_is_room() -> None:
     assert stream.put(A, chunk(A, 6, 6)) is True
     next(stream)
     assert not rooms or len(rooms) == 1
-    assert len([m for m in stream]) == 11
+    assert len(list(stream)) == 11
     assert rooms == [True]
 
 
@@ -265,7 +265,7 @@ def test_close_ends_the_iteration_and_a_failure_is_raised() -> None:
 def test_duplicates_are_dropped_by_offset() -> None:
     """An application that stores positions with its results sees each message once (§3.3)."""
     fresh = ByOffset({A: SIZE})
-    messages = [m for m in fed(4, timeout_s=0.01)]
+    messages = list(fed(4, timeout_s=0.01))
     assert [fresh(m) for m in [*messages[:3], *messages]] == [False, True, True, False, False, False, True]
     assert (fresh.dropped, fresh.positions) == (4, {A: 4 * SIZE})
 
@@ -273,7 +273,7 @@ def test_duplicates_are_dropped_by_offset() -> None:
 def test_duplicates_are_dropped_by_key() -> None:
     """A unique key within the message serves as well, as far as the memory of keys reaches (§3.3)."""
     fresh = ByKey(lambda message: message.payload, remember=2)
-    messages = [m for m in fed(3, timeout_s=0.01)]
+    messages = list(fed(3, timeout_s=0.01))
     assert [fresh(m) for m in [messages[0], messages[0], messages[1], messages[2], messages[0]]] == [
         True, False, True, True, True,
     ]  # fmt: skip
