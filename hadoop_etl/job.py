@@ -98,7 +98,7 @@ class Load:
             published = table.published(plan.load)
             if published is not None:
                 result.version, result.note = published, "was published before by this plan"
-            elif not any(part.size or part.gap for part in topic.ranges):
+            elif not any(part.is_news for part in topic.ranges):
                 result.note = "nothing new"
             else:
                 waiting.append(topic)

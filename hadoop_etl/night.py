@@ -127,11 +127,11 @@ class Night:
         return self._report(outcome, windows, error)
 
     def _audit(self, outcome: Outcome) -> list[Window]:
-        """Audit the time this load touched, back to a week at most."""
+        """Audit the time this load touched, a week at most."""
         hours = [hour for topic in outcome.topics if topic.topic != AUDIT_TOPIC for hour in topic.hours]
         if not hours or not self.warehouse.table(AUDIT_TOPIC).exists():
             return []
-        since = max(min(hours) * HOUR_MS, outcome.plan.created_ms - AUDIT_BACK_MS)
+        since = max(min(hours) * HOUR_MS, max(hours) * HOUR_MS - AUDIT_BACK_MS)
         touched = [t.topic for t in outcome.topics if t.topic != AUDIT_TOPIC]
         return audit(self.warehouse, now_ms=outcome.plan.created_ms, since_ms=since, topics=touched)
 

@@ -46,6 +46,11 @@ class Range:
         """Bytes to load."""
         return self.end - self.start
 
+    @property
+    def is_news(self) -> bool:
+        """Tell whether the table would change: rows, a gap to record, or a place to begin at."""
+        return self.size > 0 or self.gap is not None or (self.expected is None and self.start > 0)
+
 
 @dataclass(frozen=True, slots=True)
 class TopicPlan:
@@ -79,8 +84,8 @@ class Plan:
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether nothing is to be done: no bytes and no gap to record."""
-        return not any(part.size or part.gap for topic in self.topics for part in topic.ranges)
+        """Tell whether nothing is to be done."""
+        return not any(part.is_news for topic in self.topics for part in topic.ranges)
 
     def without_probed_cuts(self, topic: str) -> Plan:
         """The same plan, one topic cut only where it is sure."""
