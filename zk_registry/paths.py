@@ -9,6 +9,8 @@
 | /consumers/<group>/owners/<topic>/<broker id>-<partition> | ephemeral | consumer | id of the owning stream |
 | /consumers/<group>/offsets/<topic>/<broker id>-<partition> | persistent | consumer | next offset to read |
 | /kafka2011/modern/<broker id> | ephemeral | broker | <host>:<port> of today's protocol (not in 2011) |
+| /kafka2011/admin/<broker id> | ephemeral | broker | <host>:<port> of its read-only HTTP (not in 2011) |
+| /kafka2011/rows/<topic> | persistent | broker | the topic's partitions in the order today's clients number them |
 
 Values are text. Parents are persistent and hold nothing.
 
@@ -25,6 +27,8 @@ BROKER_IDS = "/brokers/ids"
 BROKER_TOPICS = "/brokers/topics"
 CONSUMERS = "/consumers"
 MODERN = "/kafka2011/modern"
+ADMIN = "/kafka2011/admin"
+ROWS = "/kafka2011/rows"
 
 SHARED_PARENTS = ("/consumers", "/kafka2011")
 """Parents under which clients with different credentials create their own nodes."""
@@ -48,6 +52,14 @@ def topic_on_broker(name: str, broker: int) -> str:
 
 def modern_address(broker: int) -> str:
     return f"{MODERN}/{broker}"
+
+
+def admin_address(broker: int) -> str:
+    return f"{ADMIN}/{broker}"
+
+
+def partition_row(topic_name: str) -> str:
+    return f"{ROWS}/{_legal('topic', topic_name)}"
 
 
 def group(name: str) -> str:
