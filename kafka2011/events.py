@@ -58,12 +58,18 @@ class Entry:
     wall_ms: int
     event: Event
 
+    def as_dict(self) -> dict[str, Any]:
+        """Number, time, name, section, fields."""
+        return {
+            "n": self.number,
+            "t": self.wall_ms,
+            "event": self.event.name,
+            "section": self.event.section,
+        } | self.event.as_dict()
+
     def as_json(self) -> str:
-        """One line: number, time, name, section, fields."""
-        return json.dumps(
-            {"n": self.number, "t": self.wall_ms, "event": self.event.name, "section": self.event.section}
-            | self.event.as_dict()
-        )
+        """The same as one line."""
+        return json.dumps(self.as_dict())
 
 
 Subscriber = Callable[[Entry], None]

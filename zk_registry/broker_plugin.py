@@ -97,6 +97,10 @@ class ZooKeeperPlugin:
             self._registration.announce(topic, self._broker.store.partition_count(topic))
         if self._modern is not None:
             self._registration.publish_modern(self._modern)
+        if self._broker.admin_port is not None:
+            listens = self._config.get("admin.address", str)
+            host = address.host if listens == "0.0.0.0" else listens  # noqa: S104 - compared, not bound
+            self._registration.publish_admin(f"{host}:{self._broker.admin_port}")
         self._session.on_state(lambda state: self._wake.set())
         self._worker.start()
         return self._started

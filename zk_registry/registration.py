@@ -47,7 +47,7 @@ def answers(address: BrokerAddress) -> bool:
 
 
 class Registration:
-    """The nodes of one broker. Thread: one worker, except ``announce`` and ``publish_modern`` (any)."""
+    """The nodes of one broker. Thread: one worker, except ``announce`` and ``publish_…`` (any)."""
 
     def __init__(
         self,
@@ -88,6 +88,11 @@ class Registration:
         """Want the address (``host:port``) of today's protocol to be there."""
         with self._lock:
             self._wanted[paths.modern_address(self._address.broker_id)] = address.encode()
+
+    def publish_admin(self, address: str) -> None:
+        """Want the address (``host:port``) of the read-only HTTP to be there."""
+        with self._lock:
+            self._wanted[paths.admin_address(self._address.broker_id)] = address.encode()
 
     def reconcile(self) -> None:
         """Write what is missing, the broker's id first; raise a RegistryError or BrokerIdTaken if it cannot be."""

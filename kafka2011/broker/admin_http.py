@@ -1,10 +1,12 @@
-"""A read-only HTTP port on loopback: what the broker is doing, for the page, for Prometheus, for curl.
+"""A read-only HTTP port: what the broker is doing, for the page, for Prometheus, for curl.
 
     /state     everything as JSON          /metrics   Prometheus text
-    /events    server-sent events; ``Last-Event-ID`` (or ``?since=``) replays what was missed
+    /events    server-sent events; ``Last-Event-ID`` (or ``?since=``) replays what was missed; with ``?once`` a JSON
+               list of what was missed, and the end
     /healthz   200 while the broker serves
 
-GET only; the Host header must name loopback, so that no web page elsewhere can read it through a browser.
+GET only; the Host header must name loopback or this broker, so that no web page elsewhere can read it through a
+browser.
 """
 
 from __future__ import annotations
@@ -49,6 +51,7 @@ class _Admin(Resource):
     def __init__(self, broker: Broker, reactor: Reactor) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # twisted.web has no annotations
         self._broker, self._reactor = broker, reactor
+        self._names = _LOOPBACK | {broker.address.host.lower(), broker.config.get("admin.address", str).lower()}
         # One of its own: the threads of the disk may all hang just when somebody must see the numbers.
         self._thread = DaemonThreads(0, 1, name="metrics")
         self._thread.start()
@@ -59,8 +62,8 @@ class _Admin(Resource):
         request.setHeader(b"x-content-type-options", b"nosniff")
         if request.method not in (b"GET", b"HEAD"):
             return _text(request, 405, "only GET")
-        if _host(request) not in _LOOPBACK:
-            return _text(request, 403, "ask for 127.0.0.1 or localhost")
+        if _host(request) not in self._names:
+            return _text(request, 403, "ask for 127.0.0.1, localhost or the broker's own name")
         path = request.path
         if path == b"/state":
             return _json(request, self._broker.state())
@@ -68,10 +71,11 @@ class _Admin(Resource):
             return self._metrics(request)
         if path == b"/healthz":
             return _text(request, *((200, "ok") if self._broker.running else (503, "stopping")))
+        if path == b"/events" and b"once" in request.args:
+            return _json(request, [entry.as_dict() for entry in self._broker.journal.since(_since(request))])
         if path == b"/events" and request.method == b"GET":
             return self._events.follow(request)
         return _text(request, 404, "there are /state, /metrics, /events and /healthz")
-
 
     def _metrics(self, request: Request) -> int:
         """In a thread: with ten thousand topics the text takes long enough to be felt by everybody else."""
@@ -103,8 +107,7 @@ class EventStream:
         """Replay what the reader missed, then send every event as it happens."""
         request.setHeader(b"content-type", b"text/event-stream")
         request.write(b"retry: 1000\n\n")
-        last = _number(request.getHeader("last-event-id")) or _number(request.args.get(b"since", [b"0"])[0].decode())
-        reader = _Reader(request, self._journal, last)
+        reader = _Reader(request, self._journal, _since(request))
         end = self._journal.subscribe(lambda _: self._reactor.callFromThread(reader.catch_up))
         request.notifyFinish().addBoth(lambda _: end())
         reader.catch_up()
@@ -133,6 +136,11 @@ def _host(request: Request) -> str:
     if host.startswith("["):
         return host[1:].partition("]")[0]
     return host.partition(":")[0]
+
+
+def _since(request: Request) -> int:
+    """The last event that the reader has."""
+    return _number(request.getHeader("last-event-id")) or _number(request.args.get(b"since", [b"0"])[0].decode())
 
 
 def _number(text: str | None) -> int:

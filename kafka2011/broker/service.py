@@ -251,7 +251,8 @@ class Broker:
             self._port = port.getHost().port
             admin = self.config["admin.port"]
             if isinstance(admin, int):
-                web = self.reactor.listenTCP(admin, admin_site(self, self.reactor), BACKLOG, "127.0.0.1")
+                where = self.config.get("admin.address", str)
+                web = self.reactor.listenTCP(admin, admin_site(self, self.reactor), BACKLOG, where)
                 self._ports.append(web)
                 self.admin_port = web.getHost().port
         except CannotListenError as error:
