@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from consumers.groups import ZooKeeperGroups
 from consumers.simple import SimpleConsumer
@@ -87,8 +88,8 @@ class _Place:
     def _shift(self, offset: int, by: int) -> int:
         """``by`` messages further or back, as far as there are any."""
         if by >= 0:
-            for left, message in zip(range(by, 0, -1), self._messages(offset), strict=False):
-                offset = message[1] if left == 1 else message[0]
+            for _, after in islice(self._messages(offset), by):
+                offset = after
             return offset
         behind: deque[int] = deque()
         end = offset

@@ -228,7 +228,11 @@ class Consumer:
         self._delivery = Delivery(stream_of, self._new_fetcher, self._clock)
         self._worker = Worker(self._member, self._session, self._delivery, self._streams, is_down=self._is_down)
         self._worker.start()
-        self._worker.started.wait(self._session.timeout_s + 3.0)
+        deadline = self._clock.monotonic() + self._session.timeout_s
+        while not self._worker.started.wait(0.2):
+            # Joining either works or fails with a reason; the first rebalance may have to wait for others.
+            if self._member.registered and self._clock.monotonic() > deadline:
+                break
         if self._worker.failure is not None:
             self.close()
             raise self._worker.failure

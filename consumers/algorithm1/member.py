@@ -86,6 +86,7 @@ class Member:
         """Partitions being delivered, by which stream and from where. Invariant in `sound`: all in ``claims``."""
         self.left_at: dict[Owned, int] = {}
         """Where the application was when delivery last stopped."""
+        self.registered = False
         self.dirty = False
         self.closing = False
         self.wanted_commits: deque[Future[int]] = deque()
@@ -114,6 +115,7 @@ class Member:
                 yield Stop()
                 old, self.consumer_id = self.consumer_id, self._new_id()
                 # Claims stay noted: one may have been made under the new session before we knew. Only ours are deleted.
+                self.registered = False
                 self.reading.clear()
                 self.left_at = {}
                 self.offsets.forget()
@@ -151,7 +153,7 @@ class Member:
                     "give each consumer its own id, or none"
                 )
             yield Wait(0.2, "the id node of an earlier life to go")
-        self.dirty = True
+        self.registered = self.dirty = True
         self.emit(ConsumerRegistered(group=self.group, consumer=self.consumer_id, session=self.session_id()))
 
     def _enter(self, path: str) -> Steps[int | None]:
