@@ -1,0 +1,73 @@
+"""Tasks that misbehave on purpose, inside Spark's own Python workers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from hadoop_etl.runners import in_executor
+from hadoop_etl.task import Done, Work
+
+Task = Callable[[Work], Done]
+
+
+def _first_time(marks: str, work: Work, times: int = 1) -> bool:
+    """True for the first ``times`` attempts at the first split of a range."""
+    if work.split.start:
+        return False
+    for number in range(times):
+        try:
+            (Path(marks) / f"{work.part}-{number}").touch(exist_ok=False)
+            return True
+        except FileExistsError:
+            continue
+    return False
+
+
+def killing_its_worker(marks: str) -> Task:
+    """The first attempt writes its files, then its worker process dies."""
+
+    def task(work: Work) -> Done:
+        done = in_executor(work)
+        if _first_time(marks, work):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return done
+
+    return task
+
+
+def failing_twice(marks: str) -> Task:
+    """Two attempts write their files and fail."""
+
+    def task(work: Work) -> Done:
+        done = in_executor(work)
+        if _first_time(marks, work, times=2):
+            raise OSError("failed on purpose")
+        return done
+
+    return task
+
+
+def slow_once(marks: str) -> Task:
+    """The first attempt writes its files and lingers until a speculative copy has written its own, 20 s at most."""
+
+    def task(work: Work) -> Done:
+        done = in_executor(work)
+        second = Path(marks) / "second"
+        if _first_time(marks, work):
+            deadline = time.monotonic() + 20
+            while not second.exists() and time.monotonic() < deadline:
+                time.sleep(0.05)
+        elif not work.split.start:
+            second.touch()
+        return done
+
+    return task
+
+
+def hopeless(work: Work) -> Done:
+    """Fails whatever happens."""
+    raise OSError("no hope")
