@@ -14,6 +14,7 @@ from kafka2011.types import BrokerAddress, BrokerPartition, is_legal_name
 from zk_registry import paths
 from zk_registry.events import NodeIgnored
 from zk_registry.operations import Children, Exists, Get, NoNode, Registry
+from zk_registry.rows import PartitionRows
 
 Watcher = Callable[[str], None]
 
@@ -92,6 +93,10 @@ class BrokerRegistry:
     def partitions(self, topic: str, watcher: Watcher | None = None) -> list[BrokerPartition]:
         """Every partition of ``topic`` on all brokers, in numeric order; empty if nobody announced the topic."""
         return _partitions(self.partition_counts(topic, watcher).items())
+
+    def row(self, topic: str, watcher: Watcher | None = None) -> tuple[BrokerPartition, ...]:
+        """The partitions of ``topic`` as today's clients number them, those of brokers that are away included."""
+        return PartitionRows(self._registry).extended(topic, self.partitions(topic, watcher))
 
     def modern_addresses(self, watcher: Watcher | None = None) -> dict[int, BrokerAddress]:
         """Where the brokers that also speak today's protocol listen for it."""

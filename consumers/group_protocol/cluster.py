@@ -1,8 +1,9 @@
 """The cluster as a modern client sees it: brokers, and per topic one row of partitions numbered from 0.
 
 A 2011 topic has partitions *per broker* (``<broker id>-<partition>``, §3.2). Today's clients want one dense numbering:
-partition i is the i-th of the sorted (broker, partition) pairs, and its leader is that broker. With one broker the two
-numberings are the same. A group's coordinator is chosen among the live brokers by the group's partition of
+partition i is the i-th of the topic's row (``zk_registry.rows``), and its leader is that broker. A row only grows, so a
+number means the same log for ever; while its broker is away it has no leader. Without ZooKeeper there is one broker,
+and the two numberings are the same. A group's coordinator is chosen among the live brokers by the group's partition of
 ``__consumer_offsets``: everyone who sees the same brokers names the same one, and when a broker dies only its own
 groups move, because offsets live on the disk of the broker that took them.
 
@@ -33,7 +34,7 @@ class ClusterView:
     brokers: Mapping[int, BrokerAddress]
     """Modern addresses by broker id."""
     topics: Mapping[str, Sequence[BrokerPartition]]
-    """Sorted; an entry's place is its partition number."""
+    """A partition's place in its row is its number."""
     ids: Mapping[uuid.UUID, str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -51,14 +52,3 @@ class ClusterView:
             return hashlib.sha256(f"{offsets_partition}-{broker_id}".encode()).digest()
 
         return self.brokers[max(self.brokers, key=score)]
-
-
-def merged(
-    here: ClusterView, others: Mapping[int, BrokerAddress], rows: Mapping[str, Sequence[BrokerPartition]]
-) -> ClusterView:
-    """This broker's own view joined with what the registry says of the others."""
-    (own_id,) = here.brokers
-    topics: dict[str, list[BrokerPartition]] = {topic: list(row) for topic, row in here.topics.items()}
-    for topic, row in rows.items():
-        topics.setdefault(topic, []).extend(one for one in row if one.broker_id in others and one.broker_id != own_id)
-    return ClusterView({**others, **here.brokers}, {topic: sorted(row) for topic, row in topics.items() if row})

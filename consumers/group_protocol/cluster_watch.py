@@ -17,7 +17,7 @@ from zk_registry.brokers import BrokerRegistry
 from zk_registry.operations import RegistryError
 
 RETRY_S = 1.0
-Seen = tuple[dict[int, BrokerAddress], dict[str, list[BrokerPartition]]]
+Seen = tuple[dict[int, BrokerAddress], dict[str, tuple[BrokerPartition, ...]]]
 
 
 class ClusterWatch:
@@ -42,7 +42,7 @@ class ClusterWatch:
     def _read(self) -> Seen:
         brokers = self._registry.modern_addresses(self._watched)
         topics = self._registry.topics(self._watched)
-        return brokers, {topic: self._registry.partitions(topic, self._watched) for topic in topics}
+        return brokers, {topic: self._registry.row(topic, self._watched) for topic in topics}
 
     def _watched(self, _path: str) -> None:
         self._reactor.callFromThread(self._look)

@@ -14,7 +14,7 @@ from twisted.internet.task import Cooperator
 
 from consumers.group_protocol.arrivals import Arrivals
 from consumers.group_protocol.bridge import Bridge
-from consumers.group_protocol.cluster import ClusterView, merged
+from consumers.group_protocol.cluster import ClusterView
 from consumers.group_protocol.error_codes import ErrorCode
 from consumers.group_protocol.group_service import GroupService
 from consumers.group_protocol.handlers.refusals import Refused
@@ -54,7 +54,8 @@ class Modern:
         """Where clients find this port; known once it listens."""
         self._counts = counts
         self._others: dict[int, BrokerAddress] = {}
-        self._rows: dict[str, list[BrokerPartition]] = {}
+        self._rows: dict[str, tuple[BrokerPartition, ...]] | None = None
+        """What the registry says of all topics; None without ZooKeeper, then this broker's own are all there are."""
         self._view: ClusterView | None = None
         broker.on_flushed(self.arrivals.flushed)
 
@@ -63,17 +64,20 @@ class Modern:
     def view(self) -> ClusterView:
         """The cluster as it is now."""
         if self._view is None:
-            own = self.address.broker_id
-            counts = {topic: self.broker.store.partition_count(topic) for topic in self.broker.store.topics()}
-            topics = {topic: [BrokerPartition(own, n) for n in range(count)] for topic, count in counts.items()}
-            self._view = merged(ClusterView({own: self.address}, topics), self._others, self._rows)
+            rows = self._own_rows() if self._rows is None else {topic: row for topic, row in self._rows.items() if row}
+            self._view = ClusterView({**self._others, self.address.broker_id: self.address}, rows)
         return self._view
+
+    def _own_rows(self) -> dict[str, tuple[BrokerPartition, ...]]:
+        own, store = self.address.broker_id, self.broker.store
+        counts = {topic: store.partition_count(topic) for topic in store.topics()}
+        return {topic: tuple(BrokerPartition(own, n) for n in range(count)) for topic, count in counts.items()}
 
     def changed(self) -> None:
         """A topic was created here, or the address became known."""
         self._view = None
 
-    def cluster_changed(self, brokers: dict[int, BrokerAddress], rows: dict[str, list[BrokerPartition]]) -> None:
+    def cluster_changed(self, brokers: dict[int, BrokerAddress], rows: dict[str, tuple[BrokerPartition, ...]]) -> None:
         """The registry tells of other brokers and their topics."""
         self._others = {number: address for number, address in brokers.items() if number != self.address.broker_id}
         self._rows = rows

@@ -52,6 +52,9 @@ def _asked_topic(modern: Modern, call: Call, asked: Struct) -> Struct:
             code, _ = refusal(error)
             return Struct(error=code, name=asked.name, topic_id=NO_UUID, partitions=[])
         view = modern.view()
+        if asked.name not in view.topics:
+            # Created, but without a place in the numbering yet: the client asks again in a moment.
+            return Struct(error=ErrorCode.LEADER_NOT_AVAILABLE, name=asked.name, topic_id=NO_UUID, partitions=[])
     return _topic(view, asked.name)
 
 

@@ -1,7 +1,7 @@
 """What a member knows of the cluster: topics, where their partitions are read, who coordinates.
 
 Spec: modern-group-protocol §1.5, §3.1. The modern port numbers a topic's partitions 0 … n-1 across brokers; the 2011
-port of each broker numbers its own. The i-th partition led by a broker is that broker's i-th.
+port of each broker numbers its own. The i-th partition held by a broker is that broker's i-th.
 """
 
 from __future__ import annotations
@@ -61,8 +61,10 @@ class Cluster:
             ids[topic.name] = topic.topic_id
             seen: dict[int, int] = {}
             for each in sorted(topic.partitions, key=lambda p: int(p.index)):
-                number = seen[each.leader] = seen.get(each.leader, -1) + 1
-                places[TopicPartition(topic.name, each.index)] = BrokerPartition(each.leader, number)
+                # The only replica, not the leader: a broker that is away still holds its partitions.
+                broker_id = each.replicas[0]
+                number = seen[broker_id] = seen.get(broker_id, -1) + 1
+                places[TopicPartition(topic.name, each.index)] = BrokerPartition(broker_id, number)
         return Topics(places, ids, {each.id: (each.host, each.port) for each in answer.brokers})
 
     def coordinator(self, group: str) -> ModernConnection:

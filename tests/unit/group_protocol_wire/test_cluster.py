@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from consumers.group_protocol.cluster import ClusterView, merged, topic_id
+from consumers.group_protocol.cluster import ClusterView, topic_id
 from kafka2011.types import BrokerAddress, BrokerPartition
 
 
@@ -10,26 +10,18 @@ def address(broker: int) -> BrokerAddress:
     return BrokerAddress(broker, f"host{broker}", 9192)
 
 
-def row(broker: int, n: int) -> list[BrokerPartition]:
-    return [BrokerPartition(broker, partition) for partition in range(n)]
-
-
 def view(*brokers: int) -> ClusterView:
     return ClusterView({broker: address(broker) for broker in brokers}, {})
 
 
-def test_partitions_are_numbered_over_the_sorted_pairs() -> None:
-    """Partition i is the i-th (broker, partition) of the registry; who has no modern port is left out (§3.2)."""
-    here = ClusterView({2: address(2)}, {"t": row(2, 2), "mine": row(2, 1)})
-    others = {1: address(1), 10: address(10)}
+def test_a_partitions_number_is_its_place_in_the_row() -> None:
+    """Partition i is the i-th of the topic's row, whoever is alive (§3.2)."""
+    row = tuple(BrokerPartition.parse(name) for name in ("2-0", "2-1", "1-0", "2-2"))
+    seen = ClusterView({2: address(2)}, {"t": row})
 
-    seen = merged(here, others, {"t": row(1, 1) + row(10, 1) + row(3, 4) + row(2, 9), "theirs": row(10, 1)})
-
-    assert seen.topics["t"] == [*row(1, 1), *row(2, 2), *row(10, 1)]
-    assert [place.broker_id for n in range(4) if (place := seen.locate("t", n))] == [1, 2, 2, 10]
+    assert tuple(seen.locate("t", n) for n in range(4)) == row
     assert seen.locate("t", 4) is None and seen.locate("t", -1) is None and seen.locate("nothing", 0) is None
-    assert {"t", "mine", "theirs"} == set(seen.topics)
-    assert seen.ids[topic_id("theirs")] == "theirs"
+    assert seen.ids[topic_id("t")] == "t"
 
 
 def test_only_a_dead_brokers_groups_move() -> None:
