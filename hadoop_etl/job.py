@@ -49,6 +49,8 @@ class TopicOutcome:
     gaps: dict[BrokerPartition, tuple[int, int]] = field(default_factory=dict)
     left: int = 0
     """Bytes of the plan not loaded because of the deadline."""
+    missing: tuple[BrokerPartition, ...] = ()
+    """Partitions left out because their broker was not registered."""
     error: str | None = None
     note: str = ""
 
@@ -92,7 +94,7 @@ class Load:
         outcome = Outcome(plan)
         waiting: list[TopicPlan] = []
         for topic in plan.topics:
-            result = TopicOutcome(topic.topic)
+            result = TopicOutcome(topic.topic, missing=topic.missing)
             outcome.topics.append(result)
             table = self._warehouse.table(topic.topic)
             published = table.published(plan.load)

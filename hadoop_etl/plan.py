@@ -60,6 +60,8 @@ class TopicPlan:
     form: Format
     by_hour: bool
     ranges: tuple[Range, ...]
+    missing: tuple[BrokerPartition, ...] = ()
+    """Partitions left out because their broker is not registered now."""
 
     @property
     def size(self) -> int:
@@ -115,9 +117,8 @@ class Plan:
             ranges = [
                 {**asdict(part), "part": str(part.part), "address": asdict(part.address)} for part in topic.ranges
             ]
-            topics.append(
-                {"topic": topic.topic, "format": topic.form.as_dict(), "by_hour": topic.by_hour, "ranges": ranges}
-            )
+            entry = {"topic": topic.topic, "format": topic.form.as_dict(), "by_hour": topic.by_hour}
+            topics.append({**entry, "ranges": ranges, "missing": [str(part) for part in topic.missing]})
         body = {"load": self.load, "kind": self.kind, "created_ms": self.created_ms, "warehouse": self.warehouse}
         return {**body, "topics": topics}
 
@@ -158,4 +159,5 @@ def _topic(found: Mapping[str, Any]) -> TopicPlan:
         )
         for part in found["ranges"]
     )
-    return TopicPlan(found["topic"], Format.from_dict(found["format"]), found["by_hour"], ranges)
+    missing = tuple(BrokerPartition.parse(part) for part in found["missing"])
+    return TopicPlan(found["topic"], Format.from_dict(found["format"]), found["by_hour"], ranges, missing)

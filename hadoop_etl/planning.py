@@ -47,7 +47,8 @@ class Planner:
     def plan(self, topics: Sequence[str] = ()) -> Plan:
         """Plan the named topics, or all that ZooKeeper knows."""
         created_ms = self._clock.wall_ms()
-        names = list(topics) or self._cluster.topics()
+        # Names with a leading underscore are the system's own (the offsets log of the modern groups).
+        names = list(topics) or [name for name in self._cluster.topics() if not name.startswith("_")]
         # The audit first: what its events count was sent before, so the other ends, read later, include it.
         names.sort(key=lambda name: (name != AUDIT_TOPIC, name))
         planned = tuple(self._topic(name) for name in names)
@@ -57,22 +58,19 @@ class Planner:
         table = self._warehouse.table(topic)
         state = table.state()
         parts = self._cluster.partitions(topic)
-        missing = [part for part in state.offsets if part.broker_id not in self._cluster.brokers]
-        if missing:
-            raise PlanChanged(
-                f"{topic}: partitions {', '.join(map(str, missing))} were loaded before and their broker is not there "
-                "now; start it, or leave the topic out"
-            )
+        # A broker that is down must not stop the others' load; it is said, and its turn comes when it is back.
+        known = sorted({*parts, *state.offsets})
+        missing = tuple(part for part in known if part.broker_id not in self._cluster.brokers)
         budget = self._options.max_bytes
         ranges = []
-        for part in sorted({*parts, *state.offsets}):
+        for part in (part for part in known if part not in missing):
             found = self.range(topic, part, state.offsets.get(part), budget)
             if found is not None:
                 ranges.append(found)
                 budget = None if budget is None else max(budget - found.size, 0)
         # Offsets first, schemas after: whatever lies before those offsets had its schema registered before.
         by_hour = table.by_hour() if state.version >= 0 else self._options.by_hour
-        return TopicPlan(topic, self.form_of(topic, ranges, state), by_hour, tuple(ranges))
+        return TopicPlan(topic, self.form_of(topic, ranges, state), by_hour, tuple(ranges), missing)
 
     def range(self, topic: str, part: BrokerPartition, expected: int | None, budget: int | None) -> Range | None:
         """What to load of one partition; None if it is to be left out."""

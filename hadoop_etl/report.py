@@ -29,7 +29,8 @@ def as_dict(outcome: Outcome, windows: Sequence[Window], error: str | None = Non
         hours.update(topic.hours)
     # Windows that do not add up first; of the rest only as many as a page holds.
     judged = sorted(windows, key=lambda w: (w.verdict == COMPLETE, w.verdict == CANNOT_TELL, w.topic, w.start_ms))
-    state = "failed" if error or not outcome.ok else "partial" if any(t["left"] for t in topics) else "committed"
+    partial = any(t["left"] or t["missing"] for t in topics)
+    state = "failed" if error or not outcome.ok else "partial" if partial else "committed"
     return {
         "load": outcome.plan.load,
         "kind": outcome.plan.kind,
@@ -71,6 +72,7 @@ def _topic(topic: TopicOutcome) -> dict[str, Any]:
         "files": topic.files,
         "reasons": dict(topic.reasons.most_common(20)),
         "partitions": parts,
+        "missing": [str(part) for part in topic.missing],
         "error": topic.error,
         "note": topic.note,
     }

@@ -136,9 +136,13 @@ def _finish(report: dict[str, Any], warehouse: Warehouse, as_json: bool) -> None
     for topic in report["topics"]:
         if topic["error"]:
             note(f"kafka2011: {topic['error']}")
+        if topic["missing"]:
+            left_out = ", ".join(topic["missing"])
+            note(f"kafka2011: {topic['topic']}: left out {left_out}, their broker is not registered; load again later")
     if report["error"]:
         raise LoadError(report["error"])
     if report["state"] == "failed":
         sys.exit(1)
     # Published either way; the code says whether it adds up. Without audit events nothing was claimed.
-    sys.exit(report["audit"]["exit_code"] if report["audit"]["verdicts"] else 0)
+    code = report["audit"]["exit_code"] if report["audit"]["verdicts"] else 0
+    sys.exit(code or (3 if any(topic["missing"] for topic in report["topics"]) else 0))

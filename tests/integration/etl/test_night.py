@@ -17,14 +17,17 @@ from click.testing import CliRunner, Result
 
 from hadoop_etl.audit import audit, exit_code
 from hadoop_etl.cli import etl
+from hadoop_etl.cluster import Cluster
 from hadoop_etl.errors import PlanChanged, RetentionGap
 from hadoop_etl.gaps import gaps_of
 from hadoop_etl.job import Load
+from hadoop_etl.night import Night
 from hadoop_etl.planning import Options, Planner
 from hadoop_etl.reading import events, quarantine
 from hadoop_etl.runners import InlineRunner
 from kafka2011.avro import FileSchemaRegistry
 from kafka2011.client import BrokerConnection
+from kafka2011.events import Journal
 from kafka2011.producer.audit import Audit
 from kafka2011.testing import BrokerProcess
 from kafka2011.wire import AckLevel
@@ -307,3 +310,15 @@ def test_hours_below_days(town: Town) -> None:
     rows = events(town.table)
     assert rows is not None
     assert duckdb.sql("SELECT count(DISTINCT dt || hr) FROM rows").fetchall() == [(24,)]
+
+
+def test_a_broker_that_is_down_does_not_stop_the_others(town: Town) -> None:
+    """Its partitions are left out and named; when it is back the load goes on where it was."""
+    town.send([event(i) for i in range(10)])
+    town.load()
+    town.send([event(i) for i in range(10)])
+    down = Night(town.warehouse, Cluster({}, {town.topic: []}), InlineRunner(), Journal(), Options())
+    report = down.run([town.topic])
+    assert (report["state"], report["rows"], report["topics"][0]["missing"]) == ("partial", 0, ["0-0", "0-1"])
+    assert town.load()["rows"] == 10
+    town.check()
