@@ -34,9 +34,10 @@ def fetch_whole(connection: BrokerConnection, topic: str, partition: int, offset
         try:
             valid_bytes(data)
             return data
-        except InvalidMessageSize:
+        except InvalidMessageSize as error:
             if len(data) < max_size or max_size >= LARGEST_FETCH:
-                raise
+                where = f"offset {offset} of {topic}-{partition}"
+                raise InvalidMessageSize(f"no message begins at {where}: {error}") from None
             max_size *= 2
 
 
