@@ -17,12 +17,12 @@ MEMBER_TYPES = (RecordType.CONSUMER_MEMBER, RecordType.CONSUMER_TARGET, RecordTy
 
 
 def epoch_record(group: ConsumerGroup) -> Record:
-    value = Writer().i16(VERSION).i32(group.epoch).i64(group.state_ms).string(group.assignor)
+    value = Writer().i16(VERSION).i32(group.epoch).i64(group.state_ms)
     return Record(group_key(group.name, RecordType.CONSUMER_EPOCH), value.bytes())
 
 
 def target_epoch_record(group: ConsumerGroup) -> Record:
-    value = Writer().i16(VERSION).i32(group.target_epoch).bytes()
+    value = Writer().i16(VERSION).i32(group.target_epoch).string(group.assignor).bytes()
     return Record(group_key(group.name, RecordType.CONSUMER_TARGET_EPOCH), value)
 
 
@@ -61,9 +61,9 @@ def restore(group: ConsumerGroup, key: Key, value: bytes) -> None:
     if (version := reader.i16()) != VERSION:
         raise ValueError(f"{key.type.name} record version {version}")
     if key.type is RecordType.CONSUMER_EPOCH:
-        group.epoch, group.state_ms, group.assignor = reader.i32(), reader.i64(), reader.string()
+        group.epoch, group.state_ms = reader.i32(), reader.i64()
     elif key.type is RecordType.CONSUMER_TARGET_EPOCH:
-        group.target_epoch = reader.i32()
+        group.target_epoch, group.assignor = reader.i32(), reader.string()
     elif key.type is RecordType.CONSUMER_TARGET:
         group.target[key.member] = _read_partitions(reader)
     else:

@@ -27,11 +27,14 @@ from kafka2011.errors import ConnectionFailed, Kafka2011Error, RequestTimedOut
 from kafka2011.events import Journal
 from kafka2011.types import BrokerAddress, TopicPartition
 
+_TRY_AGAIN = {ErrorCode.STALE_MEMBER_EPOCH, *MOVED}
+
 __all__ = ["Member", "Message"]
 
 METADATA_S = 5.0
 _SLICE_S = 0.1
-_COMMIT_TRIES = 5
+PATIENCE_S = 30.0
+"""How long a commit is tried again while the coordinator moves or the member's epoch does."""
 
 
 class Member:
@@ -130,9 +133,7 @@ class Member:
 
     def commit(self, offsets: Mapping[TopicPartition, int] | None = None) -> None:
         """Store offsets (default: of everything given out so far) and wait until they are durable."""
-        wanted = dict(offsets) if offsets is not None else (self._reading.positions if self._reading else {})
-        if wanted:
-            self._send_commit(wanted)
+        self._send_commit(self._wanted(offsets), PATIENCE_S)
 
     def commit_async(
         self,
@@ -140,12 +141,11 @@ class Member:
         done: Callable[[Kafka2011Error | None], None] = lambda error: None,
     ) -> None:
         """Store offsets without waiting; ``done`` is called in another thread with what went wrong, if anything."""
-        wanted = dict(offsets) if offsets is not None else (self._reading.positions if self._reading else {})
+        wanted = self._wanted(offsets)
 
         def work() -> None:
             try:
-                if wanted:
-                    self._send_commit(wanted)
+                self._send_commit(wanted, PATIENCE_S)
             except Kafka2011Error as error:
                 done(error)
             else:
@@ -153,13 +153,18 @@ class Member:
 
         threading.Thread(target=work, name="commit", daemon=True).start()
 
+    def _wanted(self, offsets: Mapping[TopicPartition, int] | None) -> dict[TopicPartition, int]:
+        if offsets is not None:
+            return dict(offsets)
+        return self._reading.positions if self._reading else {}
+
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
         """What the group has stored; None where it has nothing."""
         wanted = sorted(set(partitions))
         rows = [
             Struct(name=t, partitions=[p.partition for p in each]) for t, each in groupby(wanted, lambda p: p.topic)
         ]
-        answer = self._ask(ApiKey.OFFSET_FETCH, 5, lambda: Struct(group=self._settings.group, topics=rows))
+        answer = self._ask(ApiKey.OFFSET_FETCH, 5, lambda: Struct(group=self._settings.group, topics=rows), PATIENCE_S)
         check(f"fetching offsets of {self._settings.group}", answer.error)
         found: dict[TopicPartition, int | None] = dict.fromkeys(wanted)
         for topic in answer.topics:
@@ -167,7 +172,9 @@ class Member:
                 found[TopicPartition(topic.name, each.index)] = each.offset if each.offset >= 0 else None
         return found
 
-    def _send_commit(self, offsets: Mapping[TopicPartition, int]) -> None:
+    def _send_commit(self, offsets: Mapping[TopicPartition, int], patience_s: float) -> None:
+        if not offsets:
+            return
         ordered = sorted(offsets.items())
         rows = [
             Struct(name=topic, partitions=[Struct(index=p.partition, offset=at, metadata="") for p, at in each])
@@ -184,47 +191,45 @@ class Member:
                 topics=rows,
             )
 
-        answer = self._ask(ApiKey.OFFSET_COMMIT, self._membership.credentials()[2], body, retry_stale=True)
+        answer = self._ask(ApiKey.OFFSET_COMMIT, self._membership.credentials()[2], body, patience_s)
         for topic in answer.topics:
             for each in topic.partitions:
                 if each.error:
                     hint = "the group is rebalancing; poll, and whoever owns the partition goes on"
                     raise CommitRefused(f"the commit of {topic.name}-{each.index}", each.error, hint)
 
-    def _ask(self, key: ApiKey, version: int, body: Callable[[], Struct], *, retry_stale: bool = False) -> Struct:
-        """Ask the coordinator, wherever it is, a few times."""
-        failure: Kafka2011Error = ConnectionFailed("the coordinator was not found; try again")
+    def _ask(self, key: ApiKey, version: int, body: Callable[[], Struct], patience_s: float) -> Struct:
+        """Ask the coordinator, wherever it is; again while it moves, or while our epoch does."""
+        deadline, pause_s = SYSTEM_CLOCK.monotonic() + patience_s, 0.02
         with self._committing:
-            for attempt in range(_COMMIT_TRIES):
+            while True:
                 try:
                     if self._commits is None:
                         self._commits = self._cluster.twin().coordinator(self._settings.group)
                     answer = self._commits.ask(key, version, body())
-                except (ConnectionFailed, RequestTimedOut) as error:
-                    failure, self._commits = error, None
-                    SYSTEM_CLOCK.sleep(_SLICE_S * 2**attempt)
-                    continue
-                errors = {getattr(answer, "error", 0)} | {p.error for t in answer.topics for p in t.partitions}
-                stale = retry_stale and ErrorCode.STALE_MEMBER_EPOCH in errors
-                if not stale and not errors & set(MOVED):
-                    return answer
-                if not stale:
+                except (ConnectionFailed, RequestTimedOut):
                     self._commits = None
-                if attempt == _COMMIT_TRIES - 1:
-                    return answer
+                    if SYSTEM_CLOCK.monotonic() >= deadline:
+                        raise
+                else:
+                    errors = {getattr(answer, "error", 0)} | {p.error for t in answer.topics for p in t.partitions}
+                    if not errors & _TRY_AGAIN or SYSTEM_CLOCK.monotonic() >= deadline:
+                        return answer
+                    if errors & set(MOVED):
+                        self._commits = None
                 self._membership.wake()
-                SYSTEM_CLOCK.sleep(_SLICE_S * 2**attempt)
-        raise failure
+                SYSTEM_CLOCK.sleep(pause_s)
+                pause_s = min(pause_s * 2, 0.5)
 
     def _maybe_commit(self) -> None:
         now = SYSTEM_CLOCK.monotonic()
         if self._auto_commit_s is not None and now >= self._commit_at and self._membership.owned:
             self._commit_at = now + self._auto_commit_s
-            self._commit_quietly(self._reading.positions if self._reading else {})
+            self._commit_quietly(self._wanted(None), 0.0)
 
-    def _commit_quietly(self, positions: Mapping[TopicPartition, int]) -> None:
+    def _commit_quietly(self, positions: Mapping[TopicPartition, int], patience_s: float = PATIENCE_S) -> None:
         try:
-            self.commit(positions)
+            self._send_commit(positions, patience_s)
         except Kafka2011Error:
             pass  # a refused or lost auto-commit costs duplicates, never messages; the next one makes up for it
 

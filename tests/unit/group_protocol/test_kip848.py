@@ -279,6 +279,8 @@ def test_the_group_survives_a_restart() -> None:
     bench.consumer("B")
     bench.consumer("A", 1, instance="i")
     after = bench.restarted()
+    (described,) = after.ask(ConsumerGroupDescribe(("g",)), ConsumerGroupDescribeResult).groups
+    assert (described.assignor, described.epoch, described.target_epoch) == ("uniform", 2, 2)
     assert after.consumer("B", 2).assignment is None
     assert after.consumer("A", 1, instance="i", owned=parts(0, 1)).epoch == 2
     assert after.consumer("B", 2).assignment == parts(2, 3)
