@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from typing import Protocol
 
 from kafka2011.client import BrokerConnection
+from kafka2011.clock import SYSTEM_CLOCK
 from kafka2011.errors import Kafka2011Error
 from kafka2011.types import BrokerAddress, BrokerPartition
+from kafka2011.wire import decode_set
 from zk_registry import paths
 from zk_registry.brokers import BrokerRegistry
 from zk_registry.consumers import ConsumerRegistry, groups
@@ -26,6 +28,7 @@ from zk_registry.owners import OwnerRegistry
 from zk_registry.session import ZooKeeperSession
 
 SOURCES = "kafka2011.group_sources"
+_PEEK = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,8 @@ class PartitionRow:
     owner: str | None
     offset: int | None
     log_end: int | None
+    lag_s: float | None = None
+    """Age of the next message to read, where its payload is an event with a time of its own (§4)."""
 
     @property
     def lag(self) -> int | None:
@@ -133,8 +138,23 @@ class ZooKeeperGroups:
                 owners = OwnerRegistry(self.registry, group).owners(topic)
                 for partition in sorted({*self.brokers.partitions(topic), *stored, *owners}):
                     end, offset = ends.of(topic, partition), stored.get(partition)
-                    rows.append(PartitionRow(topic, str(partition), owners.get(partition), offset, end))
+                    row = PartitionRow(topic, str(partition), owners.get(partition), offset, end)
+                    if offset is not None and row.lag:
+                        row = replace(row, lag_s=self._age_s(ends.payload(topic, partition, offset)))
+                    rows.append(row)
         return rows
+
+    def _age_s(self, payload: bytes | None) -> float | None:
+        """How old an event is; None if it is not an event of a registered schema."""
+        if payload is None or payload[:1] != b"\0":
+            return None
+        try:
+            from zk_registry.schemas import ZooKeeperSchemaRegistry  # needs the avro extra
+
+            time_ms = ZooKeeperSchemaRegistry(self.registry).decode(payload).get("timestamp")
+        except (Kafka2011Error, ModuleNotFoundError):
+            return None  # a payload of another kind: the bytes are lag enough
+        return max(0.0, (SYSTEM_CLOCK.wall_ms() - time_ms) / 1000) if isinstance(time_ms, int) else None
 
     def forget(self, group: str) -> None:
         """Delete the stored offsets: the group begins anew."""
@@ -181,6 +201,16 @@ class _Ends:
             # A listing says what it can; this column stays empty.
             self._connections.pop(partition.broker_id).close()
             return None
+
+
+    def payload(self, topic: str, partition: BrokerPartition, offset: int) -> bytes | None:
+        """The message at an offset; None if it cannot be had."""
+        connection = self._connections.get(partition.broker_id)
+        try:
+            found = connection and decode_set(connection.fetch(topic, partition.partition, offset, _PEEK), offset)
+        except Kafka2011Error:
+            return None  # out of range, too large to peek at, or the broker went away
+        return found[0].payload if found else None
 
 
 @contextmanager

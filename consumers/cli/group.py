@@ -64,7 +64,7 @@ def list_groups(zookeeper: str, modern: str | None, as_json: bool) -> None:
 @click.option("--watch", is_flag=True, help="Again every second, until Ctrl-C.")
 @json_option
 def describe(name: str, zookeeper: str, modern: str | None, watch: bool, as_json: bool) -> None:
-    """Owner, stored offset, end of the log and lag in bytes of each partition.
+    """Owner, stored offset, end of the log and lag of each partition, in bytes and, for dated events, seconds.
 
     \b
     kafka2011 group describe billing
@@ -94,6 +94,7 @@ def _columns(row: PartitionRow) -> Mapping[str, object]:
         "offset": row.offset,
         "log_end": row.log_end,
         "lag_bytes": row.lag,
+        "lag_s": row.lag_s,
     }
 
 

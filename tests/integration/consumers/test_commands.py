@@ -13,9 +13,15 @@ from consumers import Consumer
 from consumers.cli.consume import consume
 from consumers.cli.group import group
 from consumers.cli.offsets import offsets
+from kafka2011.client import BrokerConnection
+from kafka2011.clock import SYSTEM_CLOCK
+from kafka2011.types import BrokerPartition
+from kafka2011.wire import AckLevel, encode_set
 from tests.integration.consumers.conftest import TOPIC, Arena
 from tests.waiting import until
 from zk_registry.embedded import EmbeddedZooKeeper
+from zk_registry.offsets import OffsetRegistry
+from zk_registry.schemas import ZooKeeperSchemaRegistry
 from zk_registry.testing import fresh_chroot
 
 SIZE = 19
@@ -82,6 +88,24 @@ def test_group_list_and_describe_tell_owner_offset_and_lag(filled: Arena) -> Non
         assert (row["offset"], row["log_end"], row["lag_bytes"]) == (4 * SIZE, 10 * SIZE, 6 * SIZE)
     missing = run(group, "describe", "nobody", "-z", filled.connect)
     assert missing.exit_code == 1 and "no group is called 'nobody'" in missing.output
+
+
+def test_lag_in_seconds_where_events_carry_a_time(filled: Arena) -> None:
+    """For events of a registered schema, lag is also the age of the next message to read (§4)."""
+    schemas = ZooKeeperSchemaRegistry(filled.registry.registry)
+    fields = [{"name": "timestamp", "type": "long"}]
+    number = schemas.register("events", {"type": "record", "name": "Event", "fields": fields})
+    hour_ago = SYSTEM_CLOCK.wall_ms() - 3_600_000
+    broker = filled.brokers[0]
+    with BrokerConnection(broker.host, broker.port) as connection:
+        data = encode_set([schemas.encode(number, {"timestamp": hour_ago})])
+        connection.produce_acked("events", 0, data, AckLevel.FLUSHED)
+    until(lambda: filled.registry.brokers.partitions("events"), "the topic is announced")
+    OffsetRegistry(filled.registry.registry, "dated").write("events", {BrokerPartition(0, 0): 0})
+
+    (row,) = json.loads(run(group, "describe", "dated", "-z", filled.connect, "--json").stdout)
+    assert row["lag_bytes"] == len(data)
+    assert row["lag_s"] >= 3600
 
 
 def test_seek_shows_a_plan_and_executes_exactly_it(filled: Arena) -> None:
