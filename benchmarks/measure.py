@@ -8,11 +8,10 @@ import statistics
 import subprocess
 import sys
 import time
-from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.system import PATIENCE_S, Cell, System, Timing
+from benchmarks.system import PATIENCE_S, Cell, System
 from kafka2011.child import die_with_parent
 
 
@@ -25,7 +24,6 @@ class Measured:
     rates: list[float] = field(default_factory=list)
     client_cpu_us: list[float] = field(default_factory=list)
     server_cpu_us: list[float] = field(default_factory=list)
-    timings: list[Timing] = field(default_factory=list)
 
     @property
     def median(self) -> float:
@@ -66,8 +64,8 @@ def busy_loop() -> float:
     return time.perf_counter() - started
 
 
-def run_cell(system: System, cell: Cell, topic: str) -> tuple[Timing, float]:
-    """Measure one cell once, in its own process."""
+def run_cell(system: System, cell: Cell, topic: str) -> tuple[float, float]:
+    """Measure one cell once, in its own process; return seconds and CPU seconds."""
     words = [system.name, str(system.port), system.hint, cell.role, topic, str(cell.batch), str(cell.messages)]
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.worker", *words],
@@ -82,14 +80,13 @@ def run_cell(system: System, cell: Cell, topic: str) -> tuple[Timing, float]:
     if done.returncode:
         raise RuntimeError(f"{system.name}, {cell.label}: {done.stderr.strip().splitlines()[-1]}")
     found = json.loads(done.stdout)
-    return Timing([(int(messages), seconds) for messages, seconds in found["points"]]), found["cpu_s"]
+    return found["seconds"], found["cpu_s"]
 
 
 def run_rounds(systems: list[System], rounds: int, scale: float, missing: dict[str, str]) -> Results:
     """All cells of all systems, one after the other, ``rounds`` times. A system that fails is named and left out."""
     results: Results = {}
     stored: dict[str, str] = {}
-    failures: dict[str, int] = defaultdict(int)
     for round_number in range(1, rounds + 1):
         for system in systems:
             if system.name in missing:
@@ -98,17 +95,15 @@ def run_rounds(systems: list[System], rounds: int, scale: float, missing: dict[s
                 for cell in system.cells(scale):
                     topic = f"r{round_number}b{cell.batch}" if cell.role == "produce" else stored[system.name]
                     before = system.cpu_seconds()
-                    timing, cpu_s = run_cell(system, cell, topic)
+                    seconds, cpu_s = run_cell(system, cell, topic)
                     if cell.role == "produce":
                         stored[system.name] = topic
                     measured = results.setdefault((system.name, cell.role, cell.batch), Measured(system.name, cell))
-                    measured.rates.append(timing.rate)
-                    measured.timings.append(timing)
+                    measured.rates.append(cell.messages / seconds)
                     measured.client_cpu_us.append(1e6 * cpu_s / cell.messages)
                     measured.server_cpu_us.append(1e6 * (system.cpu_seconds() - before) / cell.messages)
-                    say(f"round {round_number}/{rounds}  {system.name}, {cell.label}: {timing.rate:,.0f} msg/s")
+                    say(f"round {round_number}/{rounds}  {system.name}, {cell.label}: {measured.rates[-1]:,.0f} msg/s")
             except (RuntimeError, subprocess.TimeoutExpired) as error:
-                failures[system.name] += 1
                 say(f"round {round_number}/{rounds}  {system.name} failed: {error}")
                 missing[system.name] = f"failed in round {round_number}: {error}"
     return results

@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import Measured, Results
+from benchmarks.measure import Results
 from benchmarks.system import MESSAGE_SIZE
 from benchmarks.systems import SYSTEMS
+from benchmarks.systems.ours import Kafka2011
 
 _RATIOS = [
     ("produce, batch 50", ("kafka2011", "produce", 50), ("RabbitMQ", "produce", 1), 50.0),
@@ -21,6 +22,13 @@ _RATIOS = [
     ("consume by offset", ("kafka2011", "consume", 0), ("RabbitMQ", "consume", 0), 12.0),
     ("consume by offset", ("kafka2011", "consume", 0), ("Redis streams", "consume", 0), 1.0),
 ]
+
+_PAPER = {
+    ("produce", "batch 1 in 2011"): 50_000,
+    ("produce", "batch 50 in 2011"): 400_000,
+    ("consume", "2011"): 22_000,
+}
+"""Messages a second the paper reports for Kafka (§5)."""
 
 
 def machine() -> dict[str, object]:
@@ -40,8 +48,8 @@ def write(directory: Path, run: dict[str, Any], results: Results) -> None:
     run["cells"] = [measured.as_dict() for measured in results.values()]
     (directory / "results.json").write_text(json.dumps(run, indent=1) + "\n")
     (directory / "results.md").write_text("\n".join(_page(run, results)) + "\n")
-    _figure(directory / "figure-4", "produce", "Producer (Figure 4)", results)
-    _figure(directory / "figure-5", "consume", "Consumer (Figure 5)", results)
+    _figure(directory / "figure-4", ("produce",), "Producer (the paper's Figure 4)", results)
+    _figure(directory / "figure-5", ("consume", "group"), "Consumer (the paper's Figure 5)", results)
 
 
 def _page(run: dict[str, Any], results: Results) -> list[str]:
@@ -92,33 +100,30 @@ def _tables(run: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _figure(path: Path, role: str, title: str, results: Results) -> None:
-    """Throughput over the run, as the paper draws it: messages a second against MB sent."""
+def _figure(path: Path, roles: tuple[str, ...], title: str, results: Results) -> None:
+    """Medians as bars with the range of the rounds; on a log scale, since the systems are far apart."""
     import matplotlib as mpl
 
     mpl.use("Agg")
+    mpl.rcParams["svg.hashsalt"] = "kafka2011"
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(7, 4.2))
-    for measured in sorted(
-        (m for m in results.values() if (m.cell.role == "produce") == (role == "produce")), key=lambda m: -m.median
-    ):
-        points = _curve(measured)
-        label = measured.system if role != "produce" else f"{measured.system}, batch {measured.cell.batch}"
-        axes.plot([x for x, _ in points], [y for _, y in points], marker=".", label=label)
-    axes.set_yscale("log")
-    axes.set_xlabel("share of the run")
-    axes.set_ylabel("messages per second")
+    shown = sorted((m for m in results.values() if m.cell.role in roles), key=lambda m: m.median)
+    names = [f"{m.system}, {m.cell.label.removeprefix('produce, ')}" for m in shown]
+    low = [m.median - min(m.rates) for m in shown]
+    high = [max(m.rates) - m.median for m in shown]
+    colours = ["#c44e52" if m.system == Kafka2011.name else "#8c9aa8" for m in shown]
+    figure, axes = plt.subplots(figsize=(8, 0.42 * len(shown) + 1.4))
+    axes.barh(names, [m.median for m in shown], xerr=[low, high], color=colours, capsize=3, log=True)
+    for name, rate in _PAPER.items():
+        if name[0] in roles:
+            axes.axvline(rate, color="black", linewidth=0.8, linestyle=":")
+            axes.text(
+                rate, 0.0, f" {name[1]}", fontsize=7, rotation=90, va="bottom", transform=axes.get_xaxis_transform()
+            )
+    axes.set_xlabel("messages per second (dotted: Kafka in the paper, on the machines of 2011)")
     axes.set_title(title)
-    axes.grid(visible=True, which="both", alpha=0.2)
-    axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
     figure.tight_layout()
     for suffix in (".svg", ".png"):
         figure.savefig(path.with_suffix(suffix), dpi=120, metadata={"Date": None} if suffix == ".svg" else None)
     plt.close(figure)
-
-
-def _curve(measured: Measured) -> list[tuple[float, float]]:
-    """Rate since the start at each point of the round nearest to the median."""
-    nearest = min(measured.timings, key=lambda timing: abs(timing.rate - measured.median))
-    return [(messages / measured.cell.messages, messages / seconds) for messages, seconds in nearest.points if seconds]

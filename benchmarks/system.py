@@ -11,7 +11,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -25,28 +25,14 @@ MARKER = b"<kafka2011>"
 PATIENCE_S = 120.0
 
 
-@dataclass(slots=True)
-class Timing:
-    """What a worker measured: messages done and seconds gone, at several points; the last is the end."""
-
-    points: list[tuple[int, float]] = field(default_factory=list)
-
-    @property
-    def rate(self) -> float:
-        """Messages a second over the whole run."""
-        messages, seconds = self.points[-1]
-        return messages / seconds
-
-
 class Stopwatch:
-    """Collect the points of a Timing."""
+    """Seconds from here to there."""
 
     def __init__(self) -> None:
-        self.timing = Timing()
         self._started = time.perf_counter()
 
-    def __call__(self, messages: int) -> None:
-        self.timing.points.append((messages, time.perf_counter() - self._started))
+    def seconds(self) -> float:
+        return time.perf_counter() - self._started
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +94,12 @@ class System:
             total += sum(sum(member.cpu_times()[:2]) for member in family if member.is_running())
         return total
 
-    def produce(self, topic: str, payloads: Sequence[bytes], batch: int) -> Timing:
+    def produce(self, topic: str, payloads: Sequence[bytes], batch: int) -> float:
+        """Publish everything; return the seconds until the server has it."""
         raise NotImplementedError
 
-    def consume(self, topic: str, messages: int) -> Timing:
+    def consume(self, topic: str, messages: int) -> float:
+        """Read everything; return the seconds."""
         raise NotImplementedError
 
     def spawn(self, command: Sequence[str], directory: Path, environ: dict[str, str] | None = None) -> None:
@@ -155,15 +143,15 @@ def free_port() -> int:
         return port
 
 
-def chunks(parts: Sequence[bytes], count: int = 500) -> Iterator[tuple[int, bytes]]:
-    """Pre-encoded messages in pieces of ``count``, with how many went before: for drivers that only send."""
+def chunks(parts: Sequence[bytes], count: int = 500) -> Iterator[bytes]:
+    """Pre-encoded messages in pieces of ``count``: for drivers that only send."""
     for start in range(0, len(parts), count):
-        yield start, b"".join(parts[start : start + count])
+        yield b"".join(parts[start : start + count])
 
 
-def count_markers(receive: Callable[[], bytes], messages: int, watch: Stopwatch) -> None:
+def count_markers(receive: Callable[[], bytes], messages: int) -> None:
     """Receive until ``messages`` payloads came by, recognised by how they begin."""
-    seen, tail, next_point = 0, b"", messages // 10
+    seen, tail = 0, b""
     while seen < messages:
         data = receive()
         if not data:
@@ -171,9 +159,6 @@ def count_markers(receive: Callable[[], bytes], messages: int, watch: Stopwatch)
         window = tail + data
         seen += window.count(MARKER)
         tail = window[-(len(MARKER) - 1) :]
-        if seen >= next_point:
-            watch(seen)
-            next_point += messages // 10
 
 
 def make_payloads(count: int) -> list[bytes]:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.system import Cell, Stopwatch, System, Timing, chunks, count_markers, free_port
+from benchmarks.system import Cell, Stopwatch, System, chunks, count_markers, free_port
 
 
 class Nats(System):
@@ -28,30 +28,27 @@ class Nats(System):
         self.spawn(["nats-server", "-js", "-sd", str(directory), "-a", "127.0.0.1", "-p", str(self.port)], directory)
         self.wait_for_port(directory)
 
-    def produce(self, topic: str, payloads: Sequence[bytes], batch: int) -> Timing:
+    def produce(self, topic: str, payloads: Sequence[bytes], batch: int) -> float:
         head = b"PUB %s %d\r\n" % (topic.encode(), len(payloads[0]))
         parts = [head + payload + b"\r\n" for payload in payloads]
         with _Talk(self.connect()) as talk:
             talk.ask(f"$JS.API.STREAM.CREATE.{topic}", {"name": topic, "subjects": [topic], "storage": "file"})
             watch = Stopwatch()
-            for start, data in chunks(parts):
+            for data in chunks(parts):
                 talk.send(data)
-                if start % (len(parts) // 10) < 500:
-                    watch(start + 500)
             while talk.ask(f"$JS.API.STREAM.INFO.{topic}", {})["state"]["messages"] < len(parts):
                 time.sleep(0.002)
-            watch(len(parts))
-        return watch.timing
+            return watch.seconds()
 
-    def consume(self, topic: str, messages: int) -> Timing:
+    def consume(self, topic: str, messages: int) -> float:
         with _Talk(self.connect()) as talk:
             talk.send(b"SUB deliver.%s 2\r\n" % topic.encode())
             consumer = {"deliver_subject": f"deliver.{topic}", "ack_policy": "none", "deliver_policy": "all"}
             watch = Stopwatch()
             body = json.dumps({"stream_name": topic, "config": consumer}).encode()
             talk.send(b"PUB $JS.API.CONSUMER.CREATE.%s inbox.1 %d\r\n%s\r\n" % (topic.encode(), len(body), body))
-            count_markers(talk.receive, messages, watch)
-        return watch.timing
+            count_markers(talk.receive, messages)
+        return watch.seconds()
 
 
 class _Talk:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from benchmarks.system import PATIENCE_S, Cell, Stopwatch, System, Timing
+from benchmarks.system import PATIENCE_S, Cell, Stopwatch, System
 from kafka2011.client import BrokerConnection
 from kafka2011.errors import Kafka2011Error
 from kafka2011.producer import Producer
@@ -68,55 +68,44 @@ class Kafka2011(System):
         assert isinstance(self.broker.process, subprocess.Popen)
         self.processes = [self.broker.process]
 
-    def produce(self, topic: str, payloads: Sequence[bytes], batch: int) -> Timing:
+    def produce(self, topic: str, payloads: Sequence[bytes], batch: int) -> float:
         sets = [payloads[start : start + batch] for start in range(0, len(payloads), batch)] if batch > 1 else payloads
         watch = Stopwatch()
-        tenth = max(len(sets) // 10, 1)
         with Producer(f"127.0.0.1:{self.port}", batch_size=batch) as producer:
             send = producer.send
-            for start in range(0, len(sets), tenth):
-                for messages in sets[start : start + tenth]:
-                    send(topic, messages)
-                watch(min(start + tenth, len(sets)) * batch)
+            for messages in sets:
+                send(topic, messages)
         with BrokerConnection("127.0.0.1", self.port) as connection:
             # The end is when a consumer could have read everything: all of it is on disk.
             while connection.offsets(topic, 0)[0] < ENTRY * len(payloads):
                 time.sleep(0.002)
-        watch(len(payloads))
-        return watch.timing
+        return watch.seconds()
 
-    def consume(self, topic: str, messages: int) -> Timing:
+    def consume(self, topic: str, messages: int) -> float:
         watch = Stopwatch()
         offset = seen = size = 0
-        next_point = messages // 10
         with BrokerConnection("127.0.0.1", self.port) as connection:
             while seen < messages:
                 for message in decode_set(connection.fetch(topic, 0, offset, 1 << 20), offset):
                     seen += 1
                     size += len(message.payload)
                 offset = message.next_offset
-                if seen >= next_point:
-                    watch(seen)
-                    next_point += messages // 10
         assert size == 200 * messages
-        return watch.timing
+        return watch.seconds()
 
-    def group(self, topic: str, messages: int) -> Timing:
+    def group(self, topic: str, messages: int) -> float:
         """One consumer of a group (Algorithm 1), from its first message on: joining the group is not counted."""
         from consumers import Consumer
 
         consumer = Consumer(self.hint, f"bench-{os.getpid()}", timeout_s=PATIENCE_S)
         (stream,) = consumer.create_message_streams(topic, 1)
-        size, next_point = 0, messages // 10
+        size = 0
         for seen, message in enumerate(stream, 1):
             if seen == 1:
                 watch = Stopwatch()
             size += len(message.payload)
-            if seen >= next_point:
-                watch(seen)
-                next_point += messages // 10
             if seen == messages:
                 break
         consumer.close()
         assert size == 200 * messages
-        return watch.timing
+        return watch.seconds()

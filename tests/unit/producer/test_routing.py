@@ -142,6 +142,19 @@ def test_a_broker_may_vanish_while_its_messages_are_passed_on(make_broker: MakeB
     assert len(alive.received(sent)) == sent
 
 
+def test_a_key_is_not_given_to_another_partition(make_broker: MakeBroker) -> None:
+    """While the broker of a key's partition is away the message waits, then it is dropped and told (§3.2)."""
+    dead, other = make_broker(), make_broker()
+    dead.close()
+    with Producer(
+        router(dead, other, partitions=(0,)), connect_timeout_s=0.01, retries=1, partitioner=lambda key, n: 0
+    ) as producer:
+        producer.send("clicks", b"x", key="any")
+
+    assert producer.counters.dropped == 1
+    assert not other.n_connections
+
+
 def test_a_key_follows_its_broker_to_a_new_address(make_broker: MakeBroker) -> None:
     """A keyed message waits for its own partition, and finds it where the broker now is (§3.2)."""
     dead, moved, other = make_broker(), make_broker(), make_broker()
