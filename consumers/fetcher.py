@@ -17,14 +17,11 @@ from dataclasses import dataclass
 from consumers.events import FetcherBack, FetcherWaiting, OffsetReset, PartitionStuck
 from kafka2011.client import BrokerConnection
 from kafka2011.errors import (
-    ConnectionFailed,
     InvalidMessage,
     InvalidMessageSize,
     Kafka2011Error,
     MessageTooLarge,
     OffsetOutOfRange,
-    RequestTimedOut,
-    UnknownError,
     WireError,
     WrongPartition,
 )
@@ -153,11 +150,23 @@ class Fetcher:
             self._changed.notify()
 
     def _run(self) -> None:
+        try:
+            self._pull()
+        except Exception as error:
+            # Nobody may wait for messages that will not come: whatever it is, the streams say so.
+            with self._changed:
+                for reading in list(self._readings.values()):
+                    failure = Kafka2011Error(f"reading {reading.source} from {self.address} failed: {error!r}")
+                    self._stuck(reading, reading.offset or 0, failure)
+        finally:
+            self._connection.close()
+
+    def _pull(self) -> None:
         idle, away = _IDLE_S, _AWAY_S
         while readings := self._next_round():
             try:
                 got = self._round(readings)
-            except (ConnectionFailed, RequestTimedOut, WireError, UnknownError) as error:
+            except (Kafka2011Error, OSError) as error:
                 if away == _AWAY_S:
                     self._journal.emit(FetcherWaiting(broker=str(self.address), reason=str(error)))
                 self._connection.close()
@@ -172,7 +181,6 @@ class Fetcher:
             else:
                 self._pause_thread(idle)
                 idle = min(idle * 2, _LONGEST_IDLE_S)
-        self._connection.close()
 
     def _next_round(self) -> list[_Reading]:
         """What to ask for; waits while there is nothing, returns nothing when stopped."""

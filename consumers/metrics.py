@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class ConsumerCounters:
-    """Plain numbers, read by ``Consumer.counters`` and exported under ``kafka2011_consumer_``. Thread: worker."""
+    """Plain numbers, read through ``Consumer.counters``. Thread: worker."""
 
     rebalances: int = 0
     failed_attempts: int = 0

@@ -46,7 +46,8 @@ class Worker:
         self._incarnation = session.incarnation
         self._silence: threading.Timer | None = None
         self._held = False
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        """Held while delivery is held back or released: the session's thread and the timer's must not cross."""
         self.failure: BaseException | None = None
         self.started = threading.Event()
         """Set after the first rebalance, or when there will be none."""
@@ -136,24 +137,29 @@ class Worker:
 
     def _session_changed(self, state: SessionState) -> None:
         """Thread: the session's."""
-        self._cancel_timer()
-        if state is SessionState.SUSPENDED:
-            self._set_timer(max(0.1, self._session.timeout_s - 1.0))
-        elif state is SessionState.LOST:
-            self._hold()
-        elif self._session.incarnation == self._incarnation:
-            self._release()
+        with self._lock:
+            self._cancel_timer()
+            if state is SessionState.SUSPENDED:
+                self._set_timer(max(0.1, self._session.timeout_s - 1.0))
+            elif state is SessionState.LOST:
+                self._hold()
+            elif self._session.incarnation == self._incarnation:
+                self._release()
         self._watched("/")
 
     def _silent_for_long(self) -> None:
         """Thread: the timer's."""
         if self._session.state is not SessionState.SUSPENDED:
             return
-        if self._is_down():
-            self._release()
-        else:
-            self._hold()
-        self._set_timer(1.0)
+        down = self._is_down()
+        with self._lock:
+            # Asking took a while. If the session changed meanwhile, whoever tells us waits for this lock.
+            if self._session.state is SessionState.SUSPENDED:
+                if down:
+                    self._release()
+                else:
+                    self._hold()
+                self._set_timer(1.0)
 
     def _set_timer(self, seconds: float) -> None:
         with self._lock:
@@ -168,14 +174,18 @@ class Worker:
                 self._silence = None
 
     def _hold(self) -> None:
-        if not self._held:
+        with self._lock:
+            if self._held:
+                return
             self._held = True
             for stream in self._streams:
                 stream.hold()
             self._member.emit(DeliveryHeld(group=self._member.group, consumer=self._member.consumer_id))
 
     def _release(self) -> None:
-        if self._held:
+        with self._lock:
+            if not self._held:
+                return
             self._held = False
             for stream in self._streams:
                 stream.release()

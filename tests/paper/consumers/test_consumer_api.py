@@ -10,6 +10,7 @@ import pytest
 import consumers.fetcher
 from consumers import Consumer, Stream, StreamMessage
 from consumers.algorithm1.consumer import Consumer as Algorithm1Consumer
+from consumers.events import DeliveryHeld
 from kafka2011.client import BrokerConnection
 from kafka2011.errors import ConfigError, Kafka2011Error
 from kafka2011.types import BrokerPartition
@@ -260,3 +261,38 @@ def test_a_clashing_consumer_id_is_refused_by_name(cluster: Cluster) -> None:
         with pytest.raises(Kafka2011Error, match=r"g_me.*is held by session"):
             second.create_message_streams("t")
         assert len(first.owned) == 1
+
+
+def test_cut_off_from_zookeeper_it_stops_delivering_and_goes_on_afterwards(cluster: Cluster) -> None:
+    """A consumer that may have lost its ownership without knowing delivers nothing until ZooKeeper answers (§3.2)."""
+    cluster.topic("t", 1)
+    session = cluster.zookeeper.session(timeout_s=1.0)
+    with Consumer(session, "g") as it:
+        seen = collect(it.create_message_streams("t")[0])
+        cluster.publish("t", 0, b"before")
+        until(lambda: len(seen) == 1, "the first message")
+        session.suspend()
+        until(lambda: any(isinstance(entry.event, DeliveryHeld) for entry in it.journal.since()), "delivery is held")
+        cluster.publish("t", 0, b"after")
+        assert len(seen) == 1
+        session.resume()
+        until(lambda: len(seen) == 2, "the second message")
+        assert [m.payload for m in seen] == [b"before", b"after"]
+        assert it.counters.sessions_lost == 0
+
+
+def test_after_a_lost_session_it_reads_on_under_a_new_id(cluster: Cluster) -> None:
+    """Losing the session costs no message: a new id, the same partitions, on from the stored offset (§3.2)."""
+    cluster.topic("t", 2)
+    session = cluster.zookeeper.session(timeout_s=1.0)
+    with Consumer(session, "g", autocommit_interval_s=0.01) as it:
+        seen = collect(it.create_message_streams("t")[0])
+        cluster.publish("t", 0, b"before")
+        until(lambda: cluster.offset("g", "t", 0) == len(cluster.logs["t", 0]), "the message is committed")
+        old = it.consumer_id
+        session.suspend()
+        session.expire()
+        session.resume()
+        until(lambda: it.consumer_id != old and len(it.owned) == 2, "it owns everything again")
+        cluster.publish("t", 1, b"after")
+        until(lambda: [m.payload for m in seen] == [b"before", b"after"], "both, once each")
