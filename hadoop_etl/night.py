@@ -31,6 +31,7 @@ from hadoop_etl.state import locked, report_uri, save_plan
 from hadoop_etl.storage import write_text
 from hadoop_etl.warehouse import Warehouse
 from kafka2011.clock import SYSTEM_CLOCK, Clock
+from kafka2011.errors import Kafka2011Error
 from kafka2011.events import Journal
 from kafka2011.failpoints import fail_point
 from kafka2011.types import BrokerPartition
@@ -56,10 +57,16 @@ class Night:
     def run(self, topics: Sequence[str] = (), plan: Plan | None = None) -> dict[str, Any]:
         """Load the topics, or exactly ``plan``; returns the report."""
         with locked(self.warehouse, "etl run"):
-            if plan is None:
-                plan = Planner(self.warehouse, self.cluster, self.options, self.clock).plan(topics)
-            else:
-                check_still_fits(self._unpublished(plan), self.warehouse, self.cluster)
+            try:
+                if plan is None:
+                    plan = Planner(self.warehouse, self.cluster, self.options, self.clock).plan(topics)
+                else:
+                    check_still_fits(self._unpublished(plan), self.warehouse, self.cluster)
+            except LoadError as failure:
+                # A night that could not even be planned (a retention gap, say) is on record like any other.
+                moment = self.clock.wall_ms()
+                self._report(Outcome(Plan(new_load(moment), moment, self.warehouse.root)), [], str(failure))
+                raise
             return self._execute(plan)
 
     def backfill(
@@ -72,19 +79,22 @@ class Night:
     def plan_backfill(
         self, topic: str, part: BrokerPartition | None = None, start: int | None = None, end: int | None = None
     ) -> Plan:
-        """The holes of a table that can be filled now, as a plan; restricted to a partition and to offsets."""
+        """The holes of a table that can be filled now, as a plan; of one partition, or inside these offsets, if given.
+
+        A hole is filled whole: its ends are message boundaries, an offset out of someone's head may not be one.
+        """
         table = self.warehouse.table(topic)
         state = table.state()
         planner = Planner(self.warehouse, self.cluster, self.options, self.clock)
         ranges: list[Range] = []
         for known, expected in sorted(state.offsets.items()):
-            if part not in (None, known) or known in {r.part for r in ranges}:
+            if part not in (None, known) or known.broker_id not in self.cluster.brokers:
                 continue
             first = self.cluster.first_offset(topic, known)
             holes = [(gap.start, gap.end) for gap in gaps_of(table) if gap.part == known]
             begin = table.first_offset(known)
             holes.insert(0, (first, expected if begin is None else begin))
-            wanted = [(max(a, first, start or 0), b if end is None else min(b, end)) for a, b in holes]
+            wanted = ((max(a, first), b) for a, b in holes if a >= (start or 0) and (end is None or b <= end))
             # One hole of a partition at a time: a commit may hold one range per partition.
             hole = next(((a, b) for a, b in wanted if a < b), None)
             if hole is not None:
@@ -122,7 +132,7 @@ class Night:
             outcome = load.run(plan)
             fail_point("etl.audit")
             windows = self._audit(outcome)
-        except LoadError as failure:
+        except (Kafka2011Error, OSError) as failure:
             error = str(failure)
         return self._report(outcome, windows, error)
 

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake import Schema as DeltaSchema
-from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 from pyarrow import fs
 from pyarrow.dataset import Dataset
@@ -175,6 +175,10 @@ class TopicTable:
             )
         except CommitFailedError as error:
             raise self._superseded({}) from error
+        except (DeltaError, OSError) as error:
+            raise WarehouseError(
+                f"the log of {self.topic} could not be written: {error}; 'etl status' says whether it was, run again"
+            ) from error
         version = next(v for v, noted in self.notes() if noted["commit"] == own["commit"])
         self._make_durable(version)
         fail_point("etl.commit.after")

@@ -80,8 +80,8 @@ def run(plan_file: Path | None, dry_run: bool, as_json: bool, **chosen: Any) -> 
 @load_options
 @run_options
 @click.option("--partition", metavar="BROKER-PARTITION", help="Only this partition.")
-@click.option("--from", "start", type=int, metavar="OFFSET")
-@click.option("--to", "end", type=int, metavar="OFFSET")
+@click.option("--from", "start", type=int, metavar="OFFSET", help="Only holes that begin here or later.")
+@click.option("--to", "end", type=int, metavar="OFFSET", help="Only holes that end here or earlier.")
 @dry_run_option
 @json_option
 def backfill(

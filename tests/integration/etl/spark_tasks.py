@@ -52,13 +52,13 @@ def failing_twice(marks: str) -> Task:
 
 
 def slow_once(marks: str) -> Task:
-    """The first attempt writes its files and lingers until a speculative copy has written its own, 20 s at most."""
+    """The first attempt writes its files and lingers until a speculative copy has written its own, 8 s at most."""
 
     def task(work: Work) -> Done:
         done = in_executor(work)
         second = Path(marks) / "second"
         if _first_time(marks, work):
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + 8
             while not second.exists() and time.monotonic() < deadline:
                 time.sleep(0.05)
         elif not work.split.start:

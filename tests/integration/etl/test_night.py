@@ -183,6 +183,9 @@ def test_a_retention_gap_stops_the_load_or_is_recorded_and_filled(tmp_path: Path
         broker.restart()
         with pytest.raises(RetentionGap, match=f"to {first} were deleted"):
             town.load()
+        said = json.loads(command("report", "-w", town.warehouse.root).stdout)
+        assert said["state"] == "failed"
+        assert f"to {first} were deleted" in said["error"]
         assert town.load(options=Options(on_gap="skip"))["rows"] == 0
         report = town.load(options=Options(on_gap="earliest"))
         assert report["topics"][0]["partitions"][0]["gap"] is not None
