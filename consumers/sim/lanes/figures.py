@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from statistics import median
 
 from consumers.sim.verdict import Lane
 
@@ -22,7 +23,7 @@ class Figures:
     heartbeats: int
     commits: int
     stopped: int
-    """How often reading a partition ended, though the reader lived on or left in peace."""
+    """How often reading a partition ended, for whatever reason."""
     moved: int
     """How often a partition went to someone else than the one before."""
     needless: int
@@ -34,13 +35,21 @@ class Figures:
     settle_s: float
     """From the last thing that happened until ownership no longer changed."""
     overlap_s: float
-    """Partition-seconds with two readers."""
+    """Partition-seconds with two readers; one that stands still counts, it does not know better."""
     duplicates: int
     lost: int
 
     def as_row(self) -> dict[str, object]:
         """For a table; seconds with two digits."""
         return asdict(self)
+
+
+def typical(runs: Sequence[Figures]) -> Figures:
+    """The median of each figure over several runs of one protocol."""
+    rows = [asdict(each) for each in runs]
+    middle = {name: median(row[name] for row in rows) for name in rows[0] if name != "protocol"}
+    whole = {name: round(value, 2) if name.endswith("_s") else round(value) for name, value in middle.items()}
+    return Figures(protocol=runs[0].protocol, **whole)
 
 
 @dataclass(frozen=True, slots=True)
