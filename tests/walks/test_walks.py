@@ -12,7 +12,7 @@ from tests.walks.page import blocks, matches, run
 WALKS = Path(__file__).resolve().parents[2] / "docs" / "walks"
 PAGES = sorted(WALKS.glob("[0-9]-*.md"))
 STEPS = ["Break", "Look", "Explain", "Read the code", "Change one thing"]
-TWO_SCREENS = 110
+TWO_SCREENS = 130
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
