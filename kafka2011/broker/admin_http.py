@@ -1,8 +1,8 @@
 """A read-only HTTP port: what the broker is doing, for the page, for Prometheus, for curl.
 
     /state     everything as JSON          /metrics   Prometheus text
-    /events    server-sent events; ``Last-Event-ID`` (or ``?since=``) replays what was missed; with ``?once`` a JSON
-               list of what was missed, and the end
+    /events    server-sent events; ``Last-Event-ID`` (or ``?since=``) replays what was missed; with ``?once=1`` a JSON
+               list of what was missed, without routine (flushes), and the end
     /healthz   200 while the broker serves
 
 GET only; the Host header must name loopback or this broker, so that no web page elsewhere can read it through a
@@ -12,6 +12,7 @@ browser.
 from __future__ import annotations
 
 import json
+import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -72,7 +73,8 @@ class _Admin(Resource):
         if path == b"/healthz":
             return _text(request, *((200, "ok") if self._broker.running else (503, "stopping")))
         if path == b"/events" and b"once" in request.args:
-            return _json(request, [entry.as_dict() for entry in self._broker.journal.since(_since(request))])
+            missed = self._broker.journal.since(_since(request))
+            return _json(request, [entry.as_dict() for entry in missed if entry.event.level > logging.DEBUG])
         if path == b"/events" and request.method == b"GET":
             return self._events.follow(request)
         return _text(request, 404, "there are /state, /metrics, /events and /healthz")
