@@ -22,7 +22,7 @@ async def _scenario(bootstrap: str, topic: str, idempotent: bool) -> None:
         await producer.send_and_wait(topic, value, key=b"%d" % number)
     members = [await _member(bootstrap, topic) for _ in range(2)]
     found: set[bytes] = set()
-    while not (found == values and all(member.assignment() for member in members)):
+    while not (found == values and all([await _is_at_the_end(member) for member in members])):
         for member in members:
             for records in (await member.getmany(timeout_ms=50)).values():
                 found |= {record.value for record in records}
@@ -35,6 +35,12 @@ async def _scenario(bootstrap: str, topic: str, idempotent: bool) -> None:
     third = await _member(bootstrap, topic)
     assert (await third.getone()).value == b"late"
     await third.stop()
+
+
+async def _is_at_the_end(member: AIOKafkaConsumer) -> bool:
+    """Whether it owns something and has read all of that."""
+    ends = await member.end_offsets(member.assignment())
+    return bool(ends) and all([await member.position(partition) == end for partition, end in ends.items()])
 
 
 async def _member(bootstrap: str, topic: str) -> AIOKafkaConsumer:
