@@ -6,6 +6,7 @@ Where something is missing (the client, the engine, compose, the base image) it 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -15,7 +16,7 @@ from pathlib import Path
 FILE = Path(__file__).with_name("compose.yaml")
 COMPOSE = ["docker", "compose", "-f", str(FILE)]
 BASE_IMAGE = "python:3.11-slim-bookworm"
-PAGE = "http://127.0.0.1:8011"
+PAGE = f"http://127.0.0.1:{os.environ.get('KAFKA2011_PAGE_PORT', '8011')}"
 
 
 def run(*command: str, quiet: bool = False) -> subprocess.CompletedProcess[str]:

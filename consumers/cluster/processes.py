@@ -1,12 +1,14 @@
 """The processes of a cluster, remembered in one file so that any shell can look after them.
 
 ``<directory>/cluster.json`` holds for each process its name, kind, command, pid, start time and what its
-ready-file said (ports). It is written whole (temporary file, rename) after every change; what it says is checked
-against the kernel each time it is read, so a status never repeats what the file merely remembers.
+ready-file said (ports). It is read before every step and written whole (temporary file, rename) after every change,
+because others (a second shell, the page's Faults pane) start and kill processes, too. What it says is checked against
+the kernel, so a status never repeats what the file merely remembers.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -65,15 +67,36 @@ class Processes:
         self.load()
 
     def load(self) -> None:
-        """Read the file again; a missing one is an empty cluster."""
-        if not self._file.exists():
-            return
+        """Read the file; a missing one is an empty cluster."""
+        self.facts = self._content()["facts"]
+        self._refresh()
+
+    def _refresh(self) -> None:
+        """Read the processes again: someone else may have started one. The facts stay as this object has them."""
         try:
-            content = json.loads(self._file.read_text())
-            self.facts = content["facts"]
-            self.all = {name: Process(**known) for name, known in content["processes"].items()}
-        except (ValueError, KeyError, TypeError) as error:
+            self.all = {name: Process(**known) for name, known in self._content()["processes"].items()}
+        except TypeError as error:
             raise ClusterError(f"{self._file} cannot be read ({error}); remove it to start afresh") from error
+
+    def _content(self) -> dict[str, dict[str, Any]]:
+        if not self._file.exists():
+            return {"facts": {}, "processes": {}}
+        try:
+            content: dict[str, dict[str, Any]] = json.loads(self._file.read_text())
+            if not content.keys() >= {"facts", "processes"}:
+                raise ValueError("something is missing")
+        except (ValueError, AttributeError) as error:
+            raise ClusterError(f"{self._file} cannot be read ({error}); remove it to start afresh") from error
+        return content
+
+    def _remember(self, process: Process) -> None:
+        """Write one process down; what others wrote meanwhile stays."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        with (self.directory / "cluster.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self._refresh()
+            self.all[process.name] = process
+            self.save()
 
     def save(self) -> None:
         """Write the file whole or not at all."""
@@ -97,6 +120,7 @@ class Processes:
             self.wait_ready(process.name, timeout_s)
 
     def _start_without_waiting(self, process: Process) -> None:
+        self._refresh()
         known = self.all.get(process.name)
         if known is not None and known.running:
             return
@@ -117,8 +141,7 @@ class Processes:
             )
         self._children[child.pid] = child
         process.pid, process.started, process.ready = child.pid, start_time(child.pid), {}
-        self.all[process.name] = process
-        self.save()
+        self._remember(process)
 
     def wait_ready(self, name: str, timeout_s: float) -> None:
         """Wait for the ready-file of ``name``; say why, with its last words, if it ends instead."""
@@ -132,10 +155,11 @@ class Processes:
                 raise ClusterError(f"{name} is not ready after {timeout_s:.0f} s (log: {self.log_file(name)})")
             time.sleep(0.02)
         process.ready = json.loads(ready_file.read_text() or "{}")
-        self.save()
+        self._remember(process)
 
     def send(self, name: str, number: int) -> bool:
         """Send a signal to ``name``; False if it does not run."""
+        self._refresh()
         if name not in self.all:
             known = ", ".join(sorted(self.all)) or "nothing"
             raise ClusterError(f"there is no {name!r} in this cluster; it has {known}")
@@ -165,6 +189,7 @@ class Processes:
 
     def of_kind(self, kind: str) -> list[Process]:
         """The processes of one kind, in the order of their names."""
+        self._refresh()
         return [self.all[name] for name in sorted(self.all) if self.all[name].kind == kind]
 
     def log_file(self, name: str) -> Path:

@@ -102,7 +102,9 @@ def _serve(
         def deliver(frame: dict[str, Any]) -> None:
             reactor.callFromThread(page.new_frame, frame)
 
-        collector = Collector(session, deliver, cluster_dir=cluster_dir, reports=reports)
+        collector = Collector(
+            session, deliver, wanted=lambda: page.shown_groups, cluster_dir=cluster_dir, reports=reports
+        )
         collector.start()
         reactor.addSystemEventTrigger("before", "shutdown", collector.stop)
         reactor.addSystemEventTrigger("after", "shutdown", session.close)
@@ -135,16 +137,16 @@ def _reader(film: Film, schemas: Path | None) -> Callable[[str, str, str], dict[
     return read
 
 
-def _avro_or_json(schemas: Path) -> Callable[[bytes], Any | None]:
+def _avro_or_json(schemas: Path) -> Callable[[bytes], tuple[Any | None, str]]:
     from consumers.observatory.messages import json_or_nothing
     from kafka2011.avro import FileSchemaRegistry
     from kafka2011.errors import Kafka2011Error
 
     registry = FileSchemaRegistry(schemas)
 
-    def read(payload: bytes) -> Any | None:
+    def read(payload: bytes) -> tuple[Any | None, str]:
         try:
-            return registry.decode(payload)
+            return registry.decode(payload), f"Avro, schema {int.from_bytes(payload[1:5], 'big')}"
         except Kafka2011Error:
             return json_or_nothing(payload)
 

@@ -1,23 +1,24 @@
 """Look at the cluster once a second and make a frame of it.
 
-Reads only: ZooKeeper's tree, each broker's ``/state``, the journals the processes of a cluster directory write, the
-load's reports. A part that does not answer is shown as gone; the look goes on.
+Reads only: ZooKeeper's tree, each broker's ``/state`` and ``/events``, the journals the processes of a cluster
+directory write, the load's reports. A part that does not answer is shown as gone; the look goes on.
 """
 
 from __future__ import annotations
 
+import http.client
 import json
 import threading
-import urllib.error
-import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Set
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from consumers.observatory.broker_states import broker_view, modern_groups, topics_view
 from consumers.observatory.frames import Frame
-from consumers.observatory.journals import Journals
-from consumers.observatory.registry_tree import Tree, read_tree
+from consumers.observatory.journals import MOST_PER_LOOK, Journals
+from consumers.observatory.loads import Loads
+from consumers.observatory.registry_tree import Tree, changes, read_tree, shared
 from kafka2011.clock import SYSTEM_CLOCK, Clock
 from zk_registry.operations import RegistryError
 from zk_registry.session import ZooKeeperSession
@@ -31,17 +32,21 @@ class Collector:
         session: ZooKeeperSession,
         deliver: Callable[[Frame], None],
         *,
+        wanted: Callable[[], Set[str]] = frozenset,
         cluster_dir: Path | None = None,
         reports: Path | None = None,
         every_s: float = 1.0,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._session, self._deliver, self._every_s, self._clock = session, deliver, every_s, clock
-        self._cluster_dir, self._reports = cluster_dir, reports
-        self._journals = Journals(cluster_dir / "journal") if cluster_dir else None
+        self._wanted, self._cluster_dir = wanted, cluster_dir
+        self._journals = Journals(cluster_dir / "journal" if cluster_dir else None)
+        self._loads = Loads(reports) if reports else None
         self._known: dict[str, dict[str, Any]] = {}
         self._states: dict[str, dict[str, Any]] = {}
+        self._last_event: dict[str, int] = {}
         self._tree = Tree()
+        self._topics: dict[str, dict[str, Any]] = {}
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="observatory-collector", daemon=True)
 
@@ -66,99 +71,72 @@ class Collector:
 
     def look(self, pool: ThreadPoolExecutor) -> Frame:
         """One frame of the cluster as it is now."""
-        try:
-            self._tree = read_tree(self._session)
-        except RegistryError:
-            # ZooKeeper is away: the brokers are still there (§3.2), so show them with the tree last seen.
-            pass
+        now = self._clock.wall_ms()
+        changed = self._look_at_zookeeper()
+        self._journals.registry_changed(now, changed)
         self._remember_brokers()
-        for number, state in pool.map(self._ask, list(self._known.items())):
+        events = self._journals.read()
+        for number, state, told in pool.map(self._ask, list(self._known.items())):
             if state is not None:
                 self._states[number] = state
+            events += self._told_by_broker(number, told)
+        self._topics = topics_view(self._states, self._topics)
+        members = {m for group in self._tree.groups.values() for m in group["members"]}
         return {
-            "t": self._clock.wall_ms(),
-            "brokers": {number: self._broker(number) for number in self._known},
-            "topics": self._topics(),
-            "groups": self._tree.groups | self._modern_groups(),
+            "t": now,
+            "brokers": {number: broker_view(known, self._states.get(number)) for number, known in self._known.items()},
+            "topics": self._topics,
+            "groups": self._tree.groups | modern_groups(self._states),
             "tree": self._tree.nodes,
-            "events": self._journals.read() if self._journals else [],
-            "loads": _loads(self._reports) if self._reports else [],
+            "changes": changed,
+            "names": {m: name for m, name in self._journals.names.items() if m in members},
+            "events": sorted(events, key=lambda event: int(event["t"]))[-MOST_PER_LOOK:],
+            "loads": self._loads.read() if self._loads else [],
         }
+
+    def _look_at_zookeeper(self) -> list[list[Any]]:
+        before = self._tree
+        try:
+            self._tree = shared(before, read_tree(self._session, self._wanted()))
+        except RegistryError:
+            # ZooKeeper is away: the brokers are still there (§3.2), so show them with the tree last seen.
+            return []
+        return changes(before, self._tree) if before.nodes else []
 
     def _remember_brokers(self) -> None:
         for number, known in self._known.items():
             known["alive"] = number in self._tree.brokers
         for number, (host, port) in self._tree.brokers.items():
-            self._known[number] = {"host": host, "port": port, "alive": True}
-        for number, address in self._admin_addresses().items():
+            self._known.setdefault(number, {}).update(host=host, port=port, alive=True)
+        for number, address in self._tree.admin.items():
             if number in self._known:
                 self._known[number]["admin"] = address
 
-    def _admin_addresses(self) -> dict[str, str]:
-        """Where each broker answers questions: published in ZooKeeper, or in the cluster's process list."""
-        found = dict(self._tree.admin)
-        if self._cluster_dir is not None and (path := self._cluster_dir / "cluster.json").exists():
-            for process in json.loads(path.read_text())["processes"].values():
-                if process["kind"] == "broker" and process["ready"].get("admin_port"):
-                    address = f"{process['ready'].get('host', '127.0.0.1')}:{process['ready']['admin_port']}"
-                    found[process["name"].rpartition("-")[2]] = address
-        return found
-
-    def _ask(self, broker: tuple[str, dict[str, Any]]) -> tuple[str, dict[str, Any] | None]:
+    def _ask(self, broker: tuple[str, dict[str, Any]]) -> tuple[str, dict[str, Any] | None, list[dict[str, Any]]]:
+        """One broker's state and its events since the last look; nothing if it does not answer."""
         number, known = broker
-        if "admin" not in known:
-            return number, None
+        if not known["alive"] or "admin" not in known:
+            return number, None, []
+        link = http.client.HTTPConnection(known["admin"], timeout=3)
         try:
-            with urllib.request.urlopen(f"http://{known['admin']}/state", timeout=3) as answer:
-                return number, json.load(answer)
-        except (OSError, ValueError, urllib.error.URLError):
-            return number, None
+            state = _get(link, "/state")
+            if str(state.get("broker_id")) != number:
+                return number, None, []  # an address of another machine, where someone else answers
+            if state.get("started_ms") != self._states.get(number, {}).get("started_ms"):
+                self._last_event[number] = 0
+            return number, state, _get(link, f"/events?once=1&since={self._last_event.get(number, 0)}")
+        except (OSError, ValueError, http.client.HTTPException):
+            return number, None, []
+        finally:
+            link.close()
 
-    def _broker(self, number: str) -> dict[str, Any]:
-        state = self._states.get(number, {})
-        counters = state.get("counters", {})
-        return {
-            "host": self._known[number]["host"],
-            "port": self._known[number]["port"],
-            "alive": self._known[number]["alive"],
-            "connections": state.get("connections"),
-            "counters": {
-                "bytes_in": counters.get("appended_bytes", 0),
-                "bytes_out": sum(counters.get("fetched_bytes", {}).values()),
-                "messages_in": counters.get("appended_messages", 0),
-            },
-        }
-
-    def _topics(self) -> dict[str, dict[str, Any]]:
-        topics: dict[str, dict[str, Any]] = {}
-        for number, state in self._states.items():
-            for topic, known in state.get("topics", {}).items():
-                if topic.startswith("__"):
-                    continue
-                for partition, log in known["partitions"].items():
-                    topics.setdefault(topic, {})[f"{number}-{partition}"] = {
-                        "first": log["first_offset"],
-                        "flushed": log["flushed_offset"],
-                        "end": log["end_offset"],
-                        "size": log["size"],
-                        "segments": [[s["start"], s["size"], s["flushed_size"]] for s in log["segments"]],
-                    }
-        return topics
-
-    def _modern_groups(self) -> dict[str, dict[str, Any]]:
-        groups: dict[str, dict[str, Any]] = {}
-        for state in self._states.values():
-            found = state.get("plugins", {}).get("modern", {}).get("groups", {})
-            groups |= {name: {"kind": "modern"} | known for name, known in found.items()}
-        return groups
+    def _told_by_broker(self, number: str, told: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        entries = list(told)
+        if entries:
+            self._last_event[number] = max(int(entry["n"]) for entry in entries)
+        return self._journals.shown(f"broker-{number}", entries)
 
 
-def _loads(directory: Path) -> list[dict[str, Any]]:
-    """The newest reports of the load, newest first; a half-written one is passed over."""
-    found = []
-    for path in sorted(directory.glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True)[:12]:
-        try:
-            found.append(json.loads(path.read_text()))
-        except ValueError:
-            continue
-    return found
+def _get(link: http.client.HTTPConnection, path: str) -> Any:
+    link.request("GET", path)
+    return json.loads(link.getresponse().read())

@@ -40,7 +40,8 @@ class Kind:
     title: str
     verb: str
     promise: str
-    targets: str
+    targets: tuple[str, ...]
+    """Kinds of processes."""
 
 
 KINDS = (
@@ -50,7 +51,7 @@ KINDS = (
         "kill -9",
         "its ephemeral nodes vanish with its session; the others are told, rebalance, and read on from the stored "
         "offsets. What it read after its last commit comes a second time.",
-        "consumer",
+        ("consumer", "member"),
     ),
     Kind(
         "pause-consumer",
@@ -58,14 +59,14 @@ KINDS = (
         f"stop for {PAUSE_S:.0f} s",
         "the others take its partitions over. The paper does not say what happens when it wakes up: here its commits "
         "are refused (the fence), and it joins again as a new member.",
-        "consumer",
+        ("consumer", "member"),
     ),
     Kind(
         "expire-session",
         "Expire a consumer's session",
         "expire",
         "ZooKeeper forgets the consumer although it lives. It must forget what it owned, register again and rebalance.",
-        "consumer",
+        ("consumer",),
     ),
     Kind(
         "stop-broker",
@@ -73,22 +74,28 @@ KINDS = (
         "stop",
         "its registration is ephemeral, so it leaves the registry; consumers give its partitions up, producers "
         "choose others. Messages on it wait, unreadable, until it is back.",
-        "broker",
+        ("broker",),
     ),
-    Kind("start-broker", "Start a broker again", "start", "it registers; its partitions find owners again.", "broker"),
+    Kind(
+        "start",
+        "Start it again",
+        "start",
+        "a broker registers, and its partitions find owners again; a consumer joins its group and gets its share.",
+        ("broker", "consumer", "member"),
+    ),
     Kind(
         "flip-bit",
         "Flip a bit on a broker's disk",
         "flip",
         "every message has a CRC. A reader of this message notices and says where; it never skips in silence.",
-        "broker",
+        ("broker",),
     ),
     Kind(
         "drop-batches",
         "Lose one batch in a thousand",
         "switch",
         "producers get no acknowledgement, so nobody notices at once. The audit of §4 names windows and number.",
-        "activity",
+        ("activity",),
     ),
 )
 
@@ -117,7 +124,7 @@ class Faults:
             "pause-consumer": self._pause,
             "expire-session": self._expire,
             "stop-broker": self._stop,
-            "start-broker": self._start,
+            "start": self._start,
             "flip-bit": self._flip,
             "drop-batches": self._drop,
         }
@@ -134,8 +141,9 @@ class Faults:
                 "token": token,
                 "targets": [
                     process.name
-                    for process in processes.of_kind(kind.targets)
-                    if process.running != (kind.name == "start-broker")
+                    for target in kind.targets
+                    for process in processes.of_kind(target)
+                    if process.running != (kind.name == "start")
                 ],
             }
             for kind in KINDS
@@ -190,7 +198,8 @@ class Faults:
     def _start(self, process: Process) -> str:
         if process.running:
             raise FaultRefused(f"{process.name} runs already")
-        Processes(self._directory).start(process)
+        # It ends with the page, as everything of a demo ends with the demo.
+        Processes(self._directory, with_parent=True).start(process)
         return f"{process.name} is back"
 
     def _flip(self, process: Process) -> str:
@@ -225,35 +234,48 @@ class Faults:
 
 
 def _plain(seen: Seen) -> dict[str, Any]:
-    return {"t": seen.t, "name": seen.name, "target": seen.target, "verdict": seen.verdict}
+    title = next(kind.title for kind in KINDS if kind.name == seen.name)
+    return {"t": seen.t, "title": title, "target": seen.target, "verdict": seen.verdict, "final": seen.final}
 
 
 def _verdict(seen: Seen, frame: Frame, film: Film) -> tuple[str, bool]:
     """What can be said now of a fault, and whether that is the last word."""
-    if seen.name in ("stop-broker", "start-broker"):
-        return _broker_verdict(seen, frame)
+    seconds = (frame["t"] - seen.t) / 1000
+    if seen.target.startswith("broker-"):
+        return _broker_verdict(seen, frame, seconds)
     before = seen.facts.setdefault("before", _owned(film.at(seen.t)))
     now = _owned(frame)
-    gone = {member for _, member in before.items() if member not in set(now.values())}
-    if not seen.facts.get("left") and gone:
-        seen.facts["left"] = frame["t"]
-    lost = [place for place in before if place not in now]
-    seconds = (frame["t"] - seen.t) / 1000
+    lost = [place for place in before if place not in now and place[1] in frame["topics"]]
+    moved = sum(before[place] != now.get(place) for place in before)
+    if seen.name in ("expire-session", "start"):
+        # Its id may stay the same, so the nodes alone do not tell; the consumer itself says when it has rebalanced.
+        if any(_rebalanced(event, seen) for event in frame["events"]):
+            seen.facts["back"] = True
+        if not seen.facts.get("back") and not (seen.name == "start" and moved):
+            return f"after {seconds:.0f} s it has not rebalanced yet", False
+        if lost:
+            return f"after {seconds:.0f} s {len(lost)} partitions have no owner", False
+        return f"as promised: it is a member again and every partition has an owner, {seconds:.1f} s after", True
+    gone = set(before.values()) - {member for group in frame["groups"].values() for member in group["members"]}
+    if gone:
+        seen.facts["left"] = True
     if not seen.facts.get("left"):
         return f"after {seconds:.0f} s its nodes are still there: the session has not timed out", False
     if lost:
         return f"after {seconds:.0f} s {len(lost)} partitions have no owner", False
-    moved = sum(before[place] != now[place] for place in before)
     return f"as promised: {moved} partitions had a new owner {seconds:.1f} s after the fault", True
 
 
-def _broker_verdict(seen: Seen, frame: Frame) -> tuple[str, bool]:
+def _rebalanced(event: dict[str, Any], seen: Seen) -> bool:
+    return event["source"] == seen.target and "rebalance" in event and bool(event["t"] > seen.t)
+
+
+def _broker_verdict(seen: Seen, frame: Frame, seconds: float) -> tuple[str, bool]:
     number = seen.target.rpartition("-")[2]
     alive = bool(frame["brokers"].get(number, {}).get("alive"))
-    seconds = (frame["t"] - seen.t) / 1000
-    if alive != (seen.name == "start-broker"):
+    if alive != (seen.name == "start"):
         return f"after {seconds:.0f} s the registry has not changed", False
-    mine = [place for place in _owned(frame) if place[2].startswith(f"{number}-")]
+    mine = [place for place in _owned(frame, "algorithm1") if place[2].startswith(f"{number}-")]
     if seen.name == "stop-broker":
         if mine:
             return f"it left the registry; {len(mine)} of its partitions still have an owner", False
@@ -263,12 +285,12 @@ def _broker_verdict(seen: Seen, frame: Frame) -> tuple[str, bool]:
     return f"as promised: {len(mine)} of its partitions are owned again, {seconds:.1f} s after", True
 
 
-def _owned(frame: Frame | None) -> dict[tuple[str, str, str], str]:
-    """(group, topic, partition) -> owner, over the Algorithm 1 groups."""
+def _owned(frame: Frame | None, kind: str | None = None) -> dict[tuple[str, str, str], str]:
+    """(group, topic, partition) -> owner, over the groups of one kind, or all."""
     return {
         (group, topic, name): owner
         for group, known in (frame["groups"] if frame else {}).items()
-        if known["kind"] == "algorithm1"
+        if kind is None or known["kind"] == kind
         for topic, owned in known["owners"].items()
         for name, owner in owned.items()
     }

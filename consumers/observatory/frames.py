@@ -9,8 +9,12 @@ A frame is plain JSON, because it is recorded, replayed and sent as it is:
 | topics | topic -> {"0-1": {first, flushed, end, size, segments: [[start, size, flushed], …]}} |
 | groups | group -> {kind, state, members: [id], owners: {topic: {"0-1": member}}, offsets: {topic: {"0-1": n}}} |
 | tree | [[path, value, session or null, watched], …] |
+| changes | [[path, "new" or "gone", session], …] since the frame before |
+| names | consumer id -> name of its process, where known |
 | events | what the journals said since the frame before |
 | loads | reports of the last loads |
+
+A group that was not read whole (there are too many nodes, and nobody looks at it) is marked ``partial``.
 """
 
 from __future__ import annotations
@@ -27,16 +31,24 @@ Frame = dict[str, Any]
 KEEP = 3600
 """About an hour of frames at one a second; older ones fall off the left end of the time strip."""
 
+MOST_PARTS = 2_000_000
+"""Nodes, partitions and offsets of all frames together: a large cluster is remembered for a shorter time."""
+
 
 class Film:
     """The frames in order of time. Thread: the reactor."""
 
-    def __init__(self, frames: Iterable[Frame] = (), *, keep: int = KEEP) -> None:
-        self._frames: deque[Frame] = deque(frames, maxlen=keep)
+    def __init__(self, frames: Iterable[Frame] = (), *, keep: int = KEEP, most_parts: int = MOST_PARTS) -> None:
+        self._frames: deque[Frame] = deque(frames)
+        self._keep, self._most_parts = keep, most_parts
+        self._parts = sum(map(_parts, self._frames))
 
     def append(self, frame: Frame) -> None:
-        """Add the newest frame; the oldest falls off when the film is full."""
+        """Add the newest frame; the oldest ones fall off when the film is full."""
         self._frames.append(frame)
+        self._parts += _parts(frame)
+        while len(self._frames) > self._keep or (self._parts > self._most_parts and len(self._frames) > 1):
+            self._parts -= _parts(self._frames.popleft())
 
     def __len__(self) -> int:
         return len(self._frames)
@@ -63,7 +75,18 @@ class Film:
 
     def between(self, start: int, end: int) -> list[Frame]:
         """The frames of a span of time, oldest first."""
-        return [frame for frame in self._frames if start <= int(frame["t"]) <= end]
+        found: list[Frame] = []
+        for frame in reversed(self._frames):
+            if int(frame["t"]) < start:
+                break
+            if int(frame["t"]) <= end:
+                found.append(frame)
+        return found[::-1]
+
+
+def _parts(frame: Frame) -> int:
+    partitions = sum(map(len, frame["topics"].values()))
+    return len(frame["tree"]) + partitions + len(frame["groups"]) + len(frame["events"]) + 1
 
 
 def save(film: Film) -> Iterator[bytes]:

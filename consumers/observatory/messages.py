@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any
 
@@ -18,7 +19,8 @@ from kafka2011.wire import EARLIEST, LATEST
 from kafka2011.wire.message import crc32
 from kafka2011.wire.message_set import valid_bytes
 
-Decoder = Callable[[bytes], Any | None]
+Decoder = Callable[[bytes], tuple[Any | None, str]]
+"""A payload's meaning and the name of its format; ``None, ""`` if it is just bytes."""
 
 SHOWN = 50
 _PREVIEW = 4_096
@@ -31,7 +33,7 @@ class BadQuestion(Kafka2011Error):
 def read_messages(
     connection: BrokerConnection, topic: str, partition: BrokerPartition, start: str, decode: Decoder
 ) -> dict[str, Any]:
-    """Up to fifty messages from ``start``: begin, end, an offset, -N or @time."""
+    """Up to fifty messages from ``start``: begin, end, an offset, ~offset (the message that holds it), -N or @time."""
     offset = _find(connection, topic, partition.partition, start)
     data = connection.fetch(topic, partition.partition, offset, 300 * 1024)
     return {"from": offset, "messages": [anatomy(*entry, decode) for entry in _entries(data, offset)][:SHOWN]}
@@ -50,23 +52,24 @@ def anatomy(offset: int, entry: bytes, decode: Decoder) -> dict[str, Any]:
         parts.append(["attributes", entry[5:6].hex(), codec])
     parts.append(["crc", entry[header - 4 : header].hex(), good])
     parts.append(["payload", payload[:_PREVIEW].hex(), f"{len(payload)} bytes of the application's own"])
-    decoded = decode(payload)
+    decoded, form = decode(payload)
     return {
         "offset": offset,
         "next_offset": offset + len(entry),
         "size": len(entry),
         "parts": parts,
         "decoded": decoded,
+        "format": form,
         "text": (json.dumps(decoded) if decoded is not None else payload[:200].decode("utf-8", "replace"))[:200],
     }
 
 
-def json_or_nothing(payload: bytes) -> Any | None:
+def json_or_nothing(payload: bytes) -> tuple[Any | None, str]:
     """Decode a payload that happens to be JSON."""
     try:
-        return json.loads(payload)
+        return json.loads(payload), "JSON"
     except ValueError:
-        return None
+        return None, ""
 
 
 def _entries(data: bytes, offset: int) -> list[tuple[int, bytes]]:
@@ -94,9 +97,33 @@ def _find(connection: BrokerConnection, topic: str, partition: int, start: str) 
             raise BadQuestion(f"{start!r} is not a time; write @2026-01-31T12:00") from error
         found = connection.offsets(topic, partition, when)
         return found[0] if found else first
+    if start.startswith("~") and start[1:].isdigit():
+        return _holding(connection, topic, partition, first, last, int(start[1:]))
     if start.isdigit():
         return int(start)
-    raise BadQuestion(f"{start!r} is not begin, end, an offset, -N or @time")
+    raise BadQuestion(f"{start!r} is not begin, end, an offset, ~offset, -N or @time")
+
+
+def _walk(connection: BrokerConnection, topic: str, partition: int, start: int, last: int) -> Iterator[int]:
+    """The offsets of the messages from ``start`` on: each is the one before plus its length."""
+    place = start
+    while place < last:
+        entries = _entries(connection.fetch(topic, partition, place, 1024 * 1024), place)
+        if not entries:
+            return
+        yield from (offset for offset, _ in entries)
+        place = entries[-1][0] + len(entries[-1][1])
+
+
+def _holding(connection: BrokerConnection, topic: str, partition: int, first: int, last: int, wanted: int) -> int:
+    """The message that byte ``wanted`` of the log belongs to: walk there from the start of its file."""
+    starts = [start for start in connection.offsets(topic, partition, LATEST, 1000) if start <= wanted]
+    found = max(starts, default=first)
+    for offset in _walk(connection, topic, partition, found, last):
+        if offset > wanted:
+            break
+        found = offset
+    return found
 
 
 def _last_messages(
@@ -105,14 +132,7 @@ def _last_messages(
     """Where the last ``wanted`` messages begin: walk from a segment start, since offsets cannot be counted back."""
     starts = [start for start in connection.offsets(topic, partition, LATEST, 1000) if start < last] or [first]
     for start in starts:
-        offsets: list[int] = []
-        place = start
-        while place < last:
-            entries = _entries(connection.fetch(topic, partition, place, 1024 * 1024), place)
-            if not entries:
-                break
-            offsets = (offsets + [offset for offset, _ in entries])[-wanted:]
-            place = entries[-1][0] + len(entries[-1][1])
+        offsets = deque(_walk(connection, topic, partition, start, last), maxlen=wanted)
         if len(offsets) >= wanted or start == starts[-1]:
             return offsets[0] if offsets else start
     return first

@@ -57,7 +57,9 @@ LINKS: dict[str, Link] = {
         "§3.3 ¶1", "at least once: what was read after the last stored offset comes again", "consumers.commit:"
     ),
     "modern": Link(
-        "after the paper", "a coordinator hands out generations", "consumers.group_protocol.coordinator.coordinator:"
+        "after the paper",
+        "a coordinator hands out generations",
+        "consumers.group_protocol.coordinator.service:GroupCoordinator",
     ),
     "load": Link("§4 ¶4", "a load task reads from the brokers and keeps the offsets with the data", "hadoop_etl.job:"),
     "audit": Link("§4 ¶5", "producers publish counts per window; the load compares", "hadoop_etl.audit:"),

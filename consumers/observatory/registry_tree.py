@@ -1,17 +1,22 @@
 """ZooKeeper's tree as the page needs it: the nodes, and what the four registries say.
 
+A cluster of fifty groups and a thousand partitions has a hundred thousand nodes, each a question to ZooKeeper. So the
+groups somebody looks at are read whole; of the others as many as a look can afford.
+
 Paper: §3.2, the broker, consumer, ownership and offset registries.
 """
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Set
 from dataclasses import dataclass, field
 from typing import Any
 
 from zk_registry.operations import Children, Get, Node, NoNode, Registry
 
-MAX_NODES = 5_000
-"""Enough for a demo many times over; a cluster of fifty groups and a thousand partitions is shown in part."""
+MAX_NODES = 4_000
+"""Enough for a demo many times over, and about a second's worth of questions."""
 
 _SKIPPED = ("/zookeeper",)
 
@@ -26,30 +31,73 @@ class Tree:
     groups: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
-def read_tree(registry: Registry) -> Tree:
-    """Walk the tree, breadth first within limits."""
+def read_tree(registry: Registry, wanted: Set[str] = frozenset(), limit: int = MAX_NODES) -> Tree:
+    """Walk the tree; owners and offsets last, those of the ``wanted`` groups before the others'."""
     tree = Tree()
-    waiting = ["/"]
-    while waiting and len(tree.nodes) < MAX_NODES:
-        path = waiting.pop(0)
-        try:
-            node = registry.perform(Get(path))
-            children = registry.perform(Children(path)) if not node.ephemeral_owner else ()
-        except NoNode:
-            continue  # it went away while we walked
-        if path != "/":
-            _add(tree, path, node)
-        waiting += [
-            child for name in children if (child := f"{path.rstrip('/')}/{name}") not in _SKIPPED
-        ]
+    large: list[tuple[bool, str, str]] = []
+    waiting = deque(["/"])
+    while waiting:
+        for child in _visit(registry, tree, waiting.popleft()):
+            match child.strip("/").split("/"):
+                case ["consumers", group, "owners" | "offsets"]:
+                    large.append((group not in wanted, group, child))
+                case _:
+                    waiting.append(child)
+    for unwanted, group, top in sorted(large):
+        if unwanted and len(tree.nodes) >= limit:
+            tree.groups[group]["partial"] = True
+            continue
+        waiting.append(top)
+        while waiting:
+            waiting.extend(_visit(registry, tree, waiting.popleft()))
     tree.nodes.sort(key=lambda entry: str(entry[0]))
     return tree
 
 
-def _add(tree: Tree, path: str, node: Node) -> None:
+def shared(before: Tree, after: Tree) -> Tree:
+    """``after`` with every part that is as it was taken from ``before``: an hour of frames costs what changed."""
+    known = {entry[0]: entry for entry in before.nodes}
+    after.nodes = [old if (old := known.get(entry[0])) == entry else entry for entry in after.nodes]
+    for name, group in after.groups.items():
+        was = before.groups.get(name, {})
+        after.groups[name] = {key: was[key] if was.get(key) == value else value for key, value in group.items()}
+    return after
+
+
+def changes(before: Tree, after: Tree) -> list[list[Any]]:
+    """Nodes that came (or belong to another session now) and nodes that went: ``[path, "new" | "gone", session]``."""
+    old = {path: session for path, _, session, _ in before.nodes}
+    new = {path: session for path, _, session, _ in after.nodes}
+    # A group that was too large to read, now or then, has neither lost nor gained its nodes.
+    unread = tuple(
+        f"/consumers/{name}/{part}/"
+        for tree in (before, after)
+        for name, group in tree.groups.items()
+        if group.get("partial")
+        for part in ("owners", "offsets")
+    )
+    found = [[path, "gone", session] for path, session in old.items() if path not in new]
+    found += [[path, "new", session] for path, session in new.items() if old.get(path, "") != session]
+    return [change for change in found if not change[0].startswith(unread)]
+
+
+def _visit(registry: Registry, tree: Tree, path: str) -> list[str]:
+    """Read one node; return the paths of its children."""
+    parts = path.strip("/").split("/")
+    is_leaf = len(parts) == 5 and parts[0] == "consumers"
+    try:
+        node = registry.perform(Get(path))
+        names = registry.perform(Children(path)) if not is_leaf and not node.ephemeral_owner else ()
+    except NoNode:
+        return []  # it went away while we walked
+    if path != "/":
+        _add(tree, path, parts, node)
+    return [child for name in names if (child := f"{path.rstrip('/')}/{name}") not in _SKIPPED]
+
+
+def _add(tree: Tree, path: str, parts: list[str], node: Node) -> None:
     text = node.value.decode("utf-8", "replace")
     session = f"0x{node.ephemeral_owner:x}" if node.ephemeral_owner else None
-    parts = path.strip("/").split("/")
     tree.nodes.append([path, text[:200], session, _is_watched(parts)])
     match parts:
         case ["brokers", "ids", number]:

@@ -37,6 +37,8 @@ _HEADERS = {
     b"cache-control": b"no-store",
 }
 
+_MOST_UNSENT = 4 << 20
+
 Reader = Callable[[str, str, str], dict[str, Any]]
 
 
@@ -60,6 +62,8 @@ class Observatory(Resource):
         self._read_messages, self._faults = read_messages, faults
         self._token = secrets.token_urlsafe(16)
         self._listeners: dict[Request, dict[str, str]] = {}
+        self.shown_groups: frozenset[str] = frozenset()
+        """The groups somebody looks at: they are always read whole. Replaced, never changed, so any thread may read."""
         self._get: dict[str, Callable[[Request, dict[str, str]], Any]] = {
             "/": lambda request, _: self._static(request, "index.html"),
             "/api/stream": self._stream,
@@ -77,6 +81,10 @@ class Observatory(Resource):
             self._faults.observe(self._film)
         views: dict[str, bytes] = {}
         for request, choice in list(self._listeners.items()):
+            transport = request.transport
+            if transport is not None and len(getattr(transport, "dataBuffer", b"")) > _MOST_UNSENT:
+                transport.abortConnection()  # a page that does not read; it comes back by itself when it does
+                continue
             key = json.dumps(choice)
             if key not in views:
                 views[key] = _event(self._view(frame, choice))
@@ -119,11 +127,19 @@ class Observatory(Resource):
         request.setHeader(b"content-type", b"text/event-stream")
         request.write(b"retry: 1000\n\n")
         self._listeners[request] = query
-        request.notifyFinish().addBoth(lambda _: self._listeners.pop(request, None))
+        self._note_groups()
+        request.notifyFinish().addBoth(lambda _: self._forget(request))
         frame = self._film.at()
         if frame is not None:
             request.write(_event(self._view(frame, query)))
         return NOT_DONE_YET
+
+    def _forget(self, request: Request) -> None:
+        self._listeners.pop(request, None)
+        self._note_groups()
+
+    def _note_groups(self) -> None:
+        self.shown_groups = frozenset(choice["group"] for choice in self._listeners.values() if choice.get("group"))
 
     def _view_at(self, request: Request, query: dict[str, str]) -> bytes:
         frame = self._film.at(int(query["at"]) if query.get("at", "").isdigit() else None)

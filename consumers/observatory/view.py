@@ -15,14 +15,16 @@ WINDOW_MS = 180_000
 TREE_NODES = 2_000
 PARTITIONS = 200
 EVENTS = 60
+REBALANCES = 40
+CHANGES = 80
 
 
 def project(film: Film, frame: Frame, *, topic: str, group: str, pane: str) -> dict[str, Any]:
-    """The view of ``frame`` for one pane. Unknown topic or group: the first there is."""
+    """The view of ``frame`` for one pane. Unknown topic: the largest there is; unknown group: the first."""
     t = int(frame["t"])
     topics = sorted(frame["topics"])
     names = sorted(frame["groups"])
-    topic = topic if topic in frame["topics"] else (topics[0] if topics else "")
+    topic = topic if topic in frame["topics"] else max(topics, key=lambda name: _size(name, frame), default="")
     group = group if group in frame["groups"] else (names[0] if names else "")
     window = film.between(t - WINDOW_MS, t)
     before = window[max(0, len(window) - 6)] if window else frame
@@ -34,13 +36,15 @@ def project(film: Film, frame: Frame, *, topic: str, group: str, pane: str) -> d
         "brokers": [_broker(number, frame, before) for number in sorted(frame["brokers"], key=int)],
         "topics": topics,
         "groups": [_group_row(name, frame) for name in names],
-        "topic": _topic(topic, frame) if topic else None,
+        "chosen": {"topic": topic, "group": group},
+        "topic": _topic(topic, frame) if topic and pane in ("segments", "browse") else None,
         "topic_table": [],
         "group": None,
         "lanes": [],
         "rebalances": [],
         "tree": [],
         "tree_cut": False,
+        "changes": [],
         "events": [],
         "loads": frame["loads"] if pane == "load" else [],
     }
@@ -54,11 +58,19 @@ def project(film: Film, frame: Frame, *, topic: str, group: str, pane: str) -> d
         kinds = {name: frame["groups"][name]["kind"] for name in names}
         others = [name for name in names if kinds[name] != kinds.get(group)][:1]
         view["lanes"] = [found for name in [group, *others] if name and (found := lanes(window, name))]
-        view["rebalances"] = [r for f in reversed(window) for r in reversed(f["events"]) if "rebalance" in r][:40]
-        view["rebalances"] = [r["rebalance"] | {"t": r["t"]} for r in view["rebalances"]]
+        view["rebalances"] = [
+            event["rebalance"] | {"t": event["t"]}
+            for event in _events(window)
+            if "rebalance" in event and event["rebalance"]["group"] in (group, *others)
+        ][:REBALANCES]
     elif pane == "zookeeper":
         view["tree"] = _tree(frame, window)[:TREE_NODES]
-        view["tree_cut"] = len(frame["tree"]) > TREE_NODES
+        view["tree_cut"] = len(frame["tree"]) > TREE_NODES or any(g.get("partial") for g in frame["groups"].values())
+        view["changes"] = [
+            {"t": seen["t"], "path": path, "change": change, "session": session}
+            for seen in reversed(window)
+            for path, change, session in seen.get("changes", [])
+        ][:CHANGES]
     return view
 
 
@@ -124,7 +136,7 @@ def _topic_row(topic: str, frame: Frame, before: Frame) -> dict[str, Any]:
         "name": topic,
         "partitions": len(partitions),
         "segments": sum(len(partition["segments"]) for partition in partitions.values()),
-        "size": sum(partition["size"] for partition in partitions.values()),
+        "size": _size(topic, frame),
         "rate": (ends - earlier) / seconds if seconds > 0 and ends >= earlier else None,
     }
 
@@ -153,26 +165,40 @@ def places(group: str, frame: Frame) -> list[dict[str, Any]]:
 
 
 def _lag(group: str, frame: Frame) -> int:
-    return sum(row["lag"] or 0 for row in places(group, frame))
+    """The sum of ``places``' lags, without making the rows: it is wanted of every group at every look."""
+    lag = 0
+    for topic, offsets in frame["groups"][group]["offsets"].items():
+        logs = frame["topics"].get(topic, {})
+        for name, offset in offsets.items():
+            if name in logs:
+                lag += max(logs[name]["flushed"] - offset, 0)
+    return lag
 
 
 def _group_row(group: str, frame: Frame) -> dict[str, Any]:
     known = frame["groups"][group]
-    rows = places(group, frame)
+    topics = known["owners"].keys() | known["offsets"].keys()
+    partial = bool(known.get("partial"))
     return {
         "name": group,
         "kind": known["kind"],
         "state": known["state"],
         "members": len(known["members"]),
-        "partitions": len(rows),
-        "lag": sum(row["lag"] or 0 for row in rows),
+        "partitions": None if partial else sum(len(frame["topics"].get(topic, {})) for topic in topics),
+        "lag": None if partial else _lag(group, frame),
     }
+
+
+def _size(topic: str, frame: Frame) -> int:
+    return sum(partition["size"] for partition in frame["topics"][topic].values())
 
 
 def _group(group: str, frame: Frame, window: list[Frame]) -> dict[str, Any]:
     rows = places(group, frame)[:PARTITIONS]
+    names = frame.get("names", {})
     for row in rows:
         row["behind_ms"] = _behind_ms(row, frame, window)
+        row["name"] = names.get(row["owner"], row["owner"])
     steps = window[:: max(1, len(window) // 60)]
     return {
         "name": group,
@@ -201,22 +227,26 @@ def _events(window: list[Frame]) -> list[dict[str, Any]]:
 
 def _tree(frame: Frame, window: list[Frame]) -> list[dict[str, Any]]:
     """The nodes now, those new in the last five seconds marked, and those gone since then."""
-    recent = [seen for seen in window if seen["t"] >= frame["t"] - 5_000] or [frame]
-    before = {path: (value, session) for path, value, session, _ in recent[0]["tree"]}
+    recent: dict[str, list[Any]] = {}
+    for seen in window:
+        if seen["t"] >= frame["t"] - 5_000:
+            recent |= {change[0]: change for change in seen.get("changes", [])}
     nodes = [
         {
             "path": path,
             "value": value,
             "session": session,
             "watched": watched,
-            "change": None if before.get(path, (value, session))[1] == session and path in before else "new",
+            "change": "new" if path in recent else None,
+            # The bell rings when a child of a watched node came or went.
+            "rings": watched and any(changed.rpartition("/")[0] == path for changed in recent),
         }
         for path, value, session, watched in frame["tree"]
     ]
     present = {node["path"] for node in nodes}
     nodes += [
-        {"path": path, "value": value, "session": session, "watched": False, "change": "gone"}
-        for path, (value, session) in before.items()
+        {"path": path, "value": "", "session": session, "watched": False, "change": "gone", "rings": False}
+        for path, _, session in recent.values()
         if path not in present
     ]
     return sorted(nodes, key=lambda node: str(node["path"]))

@@ -1,5 +1,5 @@
 // One view of the cluster at a time: live by server-sent events, or a moment of the journal dragged back to.
-import { el, time } from "/static/dom.js";
+import { el, replace, time } from "/static/dom.js";
 import * as segments from "/static/panes/segments.js";
 import * as zookeeper from "/static/panes/zookeeper.js";
 import * as ownership from "/static/panes/ownership.js";
@@ -10,22 +10,23 @@ import * as browse from "/static/panes/browse.js";
 import * as faults from "/static/panes/faults.js";
 
 const PANES = { segments, zookeeper, ownership, groups, brokers, load, browse, faults };
+const KEYS = ["topic", "group", "partition", "from"];
 const $ = (id) => document.getElementById(id);
-const state = { pane: "segments", topic: "", group: "", at: null, view: null, stream: null };
+const state = { pane: "segments", topic: "", group: "", partition: "", from: "", at: null, view: null, stream: null, playing: null };
 
 function readAddress() {
   const [pane, query] = location.hash.slice(1).split("?");
   const parameters = new URLSearchParams(query || "");
   state.pane = PANES[pane] ? pane : "segments";
-  state.topic = parameters.get("topic") || state.topic;
-  state.group = parameters.get("group") || state.group;
+  for (const key of KEYS) state[key] = parameters.get(key) ?? state[key];
   state.at = parameters.get("at") ? Number(parameters.get("at")) : null;
 }
 
 // One address per state, so that what one sees can be shared.
 function writeAddress() {
   const parameters = new URLSearchParams();
-  for (const key of ["topic", "group", "at"]) if (state[key]) parameters.set(key, state[key]);
+  for (const key of PANES[state.pane].uses ?? []) if (state[key]) parameters.set(key, state[key]);
+  if (state.at !== null) parameters.set("at", state.at);
   const hash = `#${state.pane}?${parameters}`;
   if (location.hash !== hash) history.replaceState(null, "", hash);
 }
@@ -50,32 +51,40 @@ function listen() {
 }
 
 async function lookBack() {
-  const answer = await fetch(`/api/view?at=${state.at}&${query()}`);
-  if (answer.ok) show(await answer.json());
+  const wanted = state.at;
+  const answer = await fetch(`/api/view?at=${wanted}&${query()}`);
+  if (answer.ok && state.at === wanted) show(await answer.json());
 }
 
 function show(view) {
   state.view = view;
-  if (!state.topic && view.topics.length) state.topic = view.topics[0];
-  if (!state.group && view.groups.length) state.group = view.groups[0].name;
-  options($("topic"), view.topics, state.topic);
-  options($("group"), view.groups.map((group) => group.name), state.group);
+  state.topic ||= view.chosen.topic;
+  // Ask again under its name: the group one looks at is always read whole.
+  if (!state.group && view.chosen.group) { state.group = view.chosen.group; if (state.at === null) listen(); }
+  options($("topic"), view.topics, view.chosen.topic);
+  options($("group"), view.groups.map((group) => group.name), view.chosen.group);
   const alive = view.brokers.filter((broker) => broker.alive).length;
   $("headline").textContent = `${alive} of ${view.brokers.length} brokers, ${view.topics.length} topics, ${view.groups.length} groups`;
   $("connection").textContent = view.replay ? "a recorded run" : state.at === null ? "live" : "looking back";
   $("clock").textContent = time(view.t);
+  updateStrip(view);
   draw();
 }
 
 function draw() {
+  const uses = PANES[state.pane].uses ?? [];
   for (const tab of $("tabs").children) tab.setAttribute("aria-selected", tab.dataset.pane === state.pane);
+  for (const key of ["topic", "group"]) $(`${key}-choice`).hidden = !uses.includes(key);
+  $("live").textContent = state.at === null ? "pause" : "go live";
+  $("live").setAttribute("aria-pressed", state.at !== null);
+  $("play").setAttribute("aria-pressed", state.playing !== null);
   writeAddress();
   if (!state.view) return;
   const pane = $("pane");
-  // A pane that holds a form keeps it: drawing again would take the focus away from whoever types.
+  // A pane that holds a form keeps it: drawing again would take the words away from whoever types.
   if (pane.dataset.drawn === state.pane && PANES[state.pane].update) PANES[state.pane].update(pane, state.view, state);
   else {
-    pane.replaceChildren(PANES[state.pane].draw(state.view, state));
+    replace(pane, PANES[state.pane].draw(state.view, state, pane.clientWidth - 44)); // less its padding
     pane.dataset.drawn = state.pane;
   }
 }
@@ -94,44 +103,59 @@ function updateStrip(view) {
   strip.min = view.first;
   strip.max = view.last;
   strip.step = 100;
-  if (state.at === null) strip.value = view.last;
+  strip.value = state.at ?? view.last;
+  strip.setAttribute("aria-valuetext", time(state.at ?? view.last));
 }
 
 function goTo(at) {
-  state.at = at;
-  $("live").setAttribute("aria-pressed", at === null);
-  writeAddress();
-  if (at === null) listen(); else lookBack();
+  const last = state.view?.last ?? 0;
+  state.at = at === null ? null : Math.min(Math.max(at, state.view?.first ?? 0), last || at);
+  if (at === null) { stopPlaying(); draw(); listen(); } else { $("when").value = state.at; lookBack(); }
+}
+
+function stopPlaying() {
+  clearInterval(state.playing);
+  state.playing = null;
+}
+
+// From where one looks to the end, a second a second; at the end from the beginning.
+function play() {
+  if (state.playing !== null) { stopPlaying(); draw(); return; }
+  if (!state.view) return;
+  goTo(state.at === null || state.at >= state.view.last ? state.view.first : state.at);
+  state.playing = setInterval(() => { if (state.at >= state.view.last) stopPlaying(); else goTo(state.at + 1000); }, 1000);
 }
 
 function choose(pane) {
   state.pane = pane;
   $("pane").dataset.drawn = "";
-  draw();
   listen();
-  if (state.at !== null) lookBack();
+  if (state.at !== null) lookBack(); else writeAddress();
 }
 
-for (const [name, pane] of Object.entries(PANES)) {
-  $("tabs").append(el("a", { href: `#${name}`, role: "tab", "data-pane": name, onclick: (event) => { event.preventDefault(); choose(name); } }, pane.title));
+for (const [i, [name, pane]] of Object.entries(PANES).entries()) {
+  $("tabs").append(el("a", { href: `#${name}`, id: `tab-${name}`, role: "tab", "data-pane": name, title: `key ${i + 1}`, onclick: (event) => { event.preventDefault(); choose(name); } }, pane.title));
 }
-$("topic").addEventListener("change", (event) => { state.topic = event.target.value; choose(state.pane); });
-$("group").addEventListener("change", (event) => { state.group = event.target.value; choose(state.pane); });
+for (const key of ["topic", "group"]) {
+  $(key).addEventListener("change", (event) => { Object.assign(state, { [key]: event.target.value, partition: "", from: "" }); choose(state.pane); });
+}
 $("live").addEventListener("click", () => goTo(state.at === null ? state.view?.last ?? null : null));
-$("when").addEventListener("input", (event) => goTo(Number(event.target.value)));
-$("back").addEventListener("click", () => goTo((state.at ?? state.view.last) - 1000));
-$("forward").addEventListener("click", () => goTo((state.at ?? state.view.last) + 1000));
+$("play").addEventListener("click", play);
+$("when").addEventListener("input", (event) => { stopPlaying(); goTo(Number(event.target.value)); });
+$("back").addEventListener("click", () => { stopPlaying(); goTo((state.at ?? state.view.last) - 1000); });
+$("forward").addEventListener("click", () => { stopPlaying(); goTo((state.at ?? state.view.last) + 1000); });
 addEventListener("hashchange", () => { readAddress(); choose(state.pane); });
+addEventListener("resize", draw);
 addEventListener("keydown", (event) => {
-  if (["INPUT", "SELECT", "TEXTAREA"].includes(event.target.tagName)) return;
+  if (["INPUT", "SELECT", "TEXTAREA"].includes(event.target.tagName) || event.ctrlKey || event.altKey || event.metaKey) return;
   const names = Object.keys(PANES);
   if (event.key >= "1" && event.key <= String(names.length)) choose(names[Number(event.key) - 1]);
   else if (event.key === "ArrowLeft") $("back").click();
   else if (event.key === "ArrowRight") $("forward").click();
-  else if (event.key === " ") { event.preventDefault(); $("live").click(); }
+  else if (event.key === " " && event.target.tagName !== "BUTTON") { event.preventDefault(); $("live").click(); }
 });
 
 readAddress();
 draw();
 listen();
-if (state.at !== null) goTo(state.at);
+if (state.at !== null) lookBack();

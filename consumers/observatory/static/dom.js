@@ -16,10 +16,23 @@ function fill(node, attributes, children) {
 export const el = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
 export const svg = (tag, attributes = {}, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
 
+// Put a new picture in place of the old one without disturbing whoever looks: focus, scrolled lists and opened parts stay.
+export function replace(pane, picture) {
+  const focus = pane.contains(document.activeElement) ? document.activeElement.id : "";
+  const scrolled = [...pane.querySelectorAll("[id]")].filter((node) => node.scrollTop || node.scrollLeft).map((node) => [node.id, node.scrollTop, node.scrollLeft]);
+  const folds = [...pane.querySelectorAll("details[id]")].map((node) => [node.id, node.open]);
+  pane.replaceChildren(picture);
+  for (const [id, open] of folds) { const node = document.getElementById(id); if (node) node.open = open; }
+  for (const [id, top, left] of scrolled) { const node = document.getElementById(id); if (node) { node.scrollTop = top; node.scrollLeft = left; } }
+  if (focus) document.getElementById(focus)?.focus({ preventScroll: true });
+}
+
+export const address = (pane, parameters) => `#${pane}?${new URLSearchParams(parameters)}`;
+
 export function table(caption, columns, rows) {
   const head = columns.map(([name, numeric]) => el("th", { scope: "col", class: numeric ? "n" : null }, name));
   const body = rows.map((row) => el("tr", {}, row.map((cell, i) => el("td", { class: columns[i][1] ? "n" : null }, cell ?? "–"))));
-  return el("div", { class: "scroll" }, el("table", {}, el("caption", {}, caption), el("thead", {}, el("tr", {}, head)), el("tbody", {}, body)));
+  return el("div", { class: "scroll" }, el("table", {}, caption ? el("caption", {}, caption) : null, el("thead", {}, el("tr", {}, head)), el("tbody", {}, body)));
 }
 
 // Okabe-Ito, repeated with the number beside it: colour is never the only sign.

@@ -120,7 +120,11 @@ def test_the_view_stays_small_when_the_cluster_is_large() -> None:
 def test_new_and_vanished_nodes_are_marked() -> None:
     """The ZooKeeper pane shows which nodes came and which went in the last seconds (§3.2)."""
     before = frame(1000)
-    after = frame(2000, tree=[["/consumers", "", None, False], ["/consumers/g/ids/bob", "x", "0x2", False]])
+    after = frame(
+        2000,
+        tree=[["/consumers", "", None, False], ["/consumers/g/ids/bob", "x", "0x2", False]],
+        changes=[["/consumers/g/ids/ada", "gone", "0x1"], ["/consumers/g/ids/bob", "new", "0x2"]],
+    )
     seen = film(before, after)
     view = project(seen, after, topic="", group="", pane="zookeeper")
 

@@ -1,12 +1,12 @@
-// Break something: each button says beforehand what the paper promises, and afterwards what was seen.
+// Break something: each card says beforehand what the paper promises, and afterwards what was seen.
 import { el, links, time } from "/static/dom.js";
 
 export const title = "Faults";
 
 export function draw(view) {
   if (!view.faults) return el("div", {}, el("h2", {}, "Faults"), el("p", { class: "hint" }, "Off. Start the page with --allow-faults (the demo does) to kill, pause, expire and corrupt things from here."), links(view, "delivery"));
-  return el("div", {}, el("h2", {}, "Break something"), el("div", { class: "cards", id: "cards" }, view.faults.kinds.map(card)),
-    el("h2", {}, "What was seen"), el("ol", { class: "log", id: "seen", reversed: true }, seen(view)), links(view, "delivery"), links(view, "rebalance"));
+  return el("div", {}, el("h2", {}, "What was seen"), el("ol", { class: "log plain", id: "seen", "aria-live": "polite" }, seen(view)),
+    el("h2", {}, "Break something"), el("div", { class: "cards", id: "cards" }, view.faults.kinds.map(card)), links(view, "delivery"), links(view, "rebalance"));
 }
 
 export function update(pane, view) {
@@ -14,6 +14,7 @@ export function update(pane, view) {
   for (const kind of view.faults?.kinds ?? []) {
     const select = pane.querySelector(`#target-${kind.name}`);
     const wanted = kind.targets.join("\n");
+    pane.querySelector(`#do-${kind.name}`)?.toggleAttribute("disabled", !kind.targets.length);
     if (select && select.dataset.targets !== wanted && document.activeElement !== select) {
       const chosen = select.value;
       select.replaceChildren(...kind.targets.map((target) => el("option", {}, target)));
@@ -23,16 +24,21 @@ export function update(pane, view) {
   }
 }
 
-const seen = (view) => view.faults?.seen.map((s) => el("li", {}, `${time(s.t)} ${s.name} ${s.target}: `, el("strong", {}, s.verdict))) ?? [];
+function seen(view) {
+  const found = view.faults?.seen ?? [];
+  if (!found.length) return [el("li", { class: "hint" }, "Nothing was broken yet. Choose below, then watch here and in Ownership.")];
+  return found.map((s) => el("li", {}, `${time(s.t)} ${s.title}, ${s.target}: `, el("strong", { class: s.final ? (s.verdict.startsWith("as promised") ? "good" : null) : "warn" }, s.verdict)));
+}
 
 function card(kind) {
-  const target = el("select", { id: `target-${kind.name}`, "data-targets": kind.targets.join("\n"), "aria-label": "target" }, kind.targets.map((name) => el("option", {}, name)));
+  const target = el("select", { id: `target-${kind.name}`, "data-targets": kind.targets.join("\n"), "aria-label": `${kind.title}: which` }, kind.targets.map((name) => el("option", {}, name)));
   const said = el("span", { role: "status" });
   const go = async () => {
     said.textContent = " …";
     const answer = await fetch("/api/fault", { method: "POST", headers: { "Content-Type": "application/json", "X-Token": kind.token }, body: JSON.stringify({ name: kind.name, target: target.value }) });
-    said.textContent = ` ${(await answer.json()).said}`;
+    const body = await answer.json();
+    said.textContent = ` ${body.said ?? body.error}`;
   };
   return el("section", { class: "card" }, el("h3", {}, kind.title), el("p", {}, el("strong", {}, "The paper: "), kind.promise),
-    target, " ", el("button", { class: "danger", type: "button", id: `do-${kind.name}`, onclick: go }, kind.verb), said);
+    target, " ", el("button", { class: "danger", type: "button", id: `do-${kind.name}`, disabled: !kind.targets.length, onclick: go }, kind.verb), said);
 }

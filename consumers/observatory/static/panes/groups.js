@@ -1,25 +1,35 @@
 // §3.1: the broker knows nothing of its readers; their places are in the offset registry (or, for modern groups, in a log).
-import { ago, bytes, count, el, links, svg, table } from "/static/dom.js";
+import { address, ago, bytes, count, el, links, svg, table } from "/static/dom.js";
 
 export const title = "Groups";
+export const uses = ["group"];
 
 export function draw(view) {
   const group = view.group;
   return el("div", {}, el("h2", {}, "Groups"),
-    table("All groups", [["group"], ["protocol"], ["members", 1], ["partitions", 1], ["lag", 1], ["state"]],
-      view.groups.map((g) => [g.name, g.kind === "modern" ? "modern" : "Algorithm 1", g.members, g.partitions, bytes(g.lag), g.state])),
+    table("", [["group"], ["protocol"], ["members", 1], ["partitions", 1], ["lag", 1], ["state"]],
+      view.groups.map((g) => [el("a", { id: `g-${g.name}`, href: address("groups", { group: g.name }), "aria-current": g.name === group?.name ? "true" : null }, g.name), g.kind === "modern" ? "modern" : "Algorithm 1", g.members, count(g.partitions), bytes(g.lag), g.state])),
     group ? [el("h2", {}, group.name), trend(group),
-      table("Lag in bytes is exact: both ends are byte positions. Seconds come from how fast the log grew past the stored offset.",
+      table("Lag in bytes is exact: both ends are byte positions. “Behind” is how long ago the log ended where the group is now.",
         [["topic"], ["partition"], ["owner"], ["stored offset", 1], ["flushed end", 1], ["lag", 1], ["behind", 1]],
-        group.partitions.map((p) => [p.topic, p.partition, p.owner ?? el("span", { class: "warn" }, "nobody"), count(p.offset), count(p.end), bytes(p.lag), p.behind_ms === null ? "–" : ago(p.behind_ms)]))] : null,
+        group.partitions.map((p) => [p.topic, p.partition, p.owner ? el("span", { title: p.owner }, p.name) : el("span", { class: "warn" }, "nobody"), count(p.offset), count(p.end), bytes(p.lag), behind(p)]))] : null,
     links(view, "offsets"), links(view, "delivery"));
 }
+
+const behind = (p) => (p.lag === null ? "–" : p.behind_ms === null ? "long" : ago(p.behind_ms));
 
 function trend(group) {
   if (group.trend.length < 2) return null;
   const [first, last] = [group.trend[0][0], group.trend.at(-1)[0]];
-  const most = Math.max(1, ...group.trend.map(([, lag]) => lag));
+  const lags = group.trend.map(([, lag]) => lag), most = Math.max(1, ...lags);
   const points = group.trend.map(([t, lag]) => `${(600 * (t - first)) / Math.max(last - first, 1)},${60 - (55 * lag) / most}`).join(" ");
-  return el("figure", {}, svg("svg", { width: 610, height: 66, role: "img", "aria-label": "lag over time" }, svg("polyline", { points, fill: "none", stroke: "#0072b2", "stroke-width": 2 })),
-    el("figcaption", { class: "hint" }, `lag over the last ${ago(last - first)}; the top is ${bytes(most)}`));
+  return el("figure", {}, svg("svg", { width: 610, height: 66, role: "img", "aria-label": "lag over time" }, svg("line", { class: "axis", x1: 0, x2: 610, y1: 60, y2: 60 }), svg("polyline", { points, fill: "none", stroke: "#0072b2", "stroke-width": 2 })),
+    el("figcaption", { class: "hint" }, `Lag over the last ${ago(last - first)}: ${direction(lags)}, now ${bytes(lags.at(-1))}, at most ${bytes(most)}.`));
+}
+
+// The last quarter against the first: a word for those who do not see the line.
+function direction(lags) {
+  const part = Math.max(1, Math.floor(lags.length / 4)), mean = (values) => values.reduce((a, b) => a + b, 0) / values.length;
+  const before = mean(lags.slice(0, part)), after = mean(lags.slice(-part));
+  return after > before * 1.5 + 1024 ? "growing" : before > after * 1.5 + 1024 ? "shrinking" : "steady";
 }

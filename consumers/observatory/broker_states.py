@@ -1,0 +1,55 @@
+"""What the brokers' ``/state`` say, in the words of a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+State = dict[str, Any]
+
+
+def broker_view(known: Mapping[str, Any], state: State | None) -> dict[str, Any]:
+    """One broker: where it is, whether it is registered, and its counters."""
+    counters = (state or {}).get("counters", {})
+    return {
+        "host": known["host"],
+        "port": known["port"],
+        "alive": known["alive"],
+        "connections": (state or {}).get("connections"),
+        "counters": {
+            "bytes_in": counters.get("appended_bytes", 0),
+            "bytes_out": sum(counters.get("fetched_bytes", {}).values()),
+            "messages_in": counters.get("appended_messages", 0),
+        },
+    }
+
+
+def topics_view(states: Mapping[str, State], before: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Every partition's files; a partition that is as it was in ``before`` is the same object."""
+    topics: dict[str, dict[str, Any]] = {}
+    for number, state in states.items():
+        for topic, known in state.get("topics", {}).items():
+            if topic.startswith("__"):
+                continue
+            for partition, log in known["partitions"].items():
+                name = f"{number}-{partition}"
+                seen = {
+                    "first": log["first_offset"],
+                    "flushed": log["flushed_offset"],
+                    "end": log["end_offset"],
+                    "size": log["size"],
+                    "segments": [[s["start"], s["size"], s["flushed_size"]] for s in log["segments"]],
+                }
+                old = before.get(topic, {}).get(name)
+                topics.setdefault(topic, {})[name] = old if old == seen else seen
+    return topics
+
+
+def modern_groups(states: Mapping[str, State]) -> dict[str, dict[str, Any]]:
+    """The groups of today's protocol. The broker that has members coordinates; another may remember only offsets."""
+    groups: dict[str, dict[str, Any]] = {}
+    for state in states.values():
+        for name, known in state.get("plugins", {}).get("modern", {}).get("groups", {}).items():
+            if name not in groups or known["members"]:
+                groups[name] = {"kind": "modern"} | known
+    return groups
