@@ -107,8 +107,8 @@ Every setting of a broker, by the name Kafka 0.7 gave it where 0.7 had it. A val
 4. flags: `--set log.flush.interval=1`, `--port`, `--log-dir`, `--brokerid`.
 
 `kafka2011 config show` prints each value and where it came from. An unknown name is refused with the nearest one and
-its file and line; so is a value that cannot be. Per-topic settings are written `clicks:4,views:2`. Where a default is not
-0.7's the text says so; the reasons are in [paper-vs-code.md](paper-vs-code.md).
+its file and line; so is a value that cannot be. Per-topic settings are written `clicks:4,views:2`. Where a default is
+not 0.7's the text says so; the reasons are in [paper-vs-code.md](paper-vs-code.md).
 
 """
 
