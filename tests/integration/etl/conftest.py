@@ -126,8 +126,7 @@ def spark() -> Iterator[SparkSession]:
             "spark.driver.extraJavaOptions": QUICK_JVM,
             "spark.sql.shuffle.partitions": "1",
             "spark.speculation": "true",
-            "spark.speculation.interval": "100ms",
-            "spark.speculation.minTaskRuntime": "200ms",
+            "spark.speculation.minTaskRuntime": "2s",
             "spark.speculation.quantile": "0.5",
         },
     )
