@@ -12,7 +12,8 @@ from consumers.group_protocol.cluster import ClusterView
 from consumers.group_protocol.coordinator.admin import state_name
 from consumers.group_protocol.coordinator.group import ClassicGroup, State
 from consumers.group_protocol.coordinator.groups import Group
-from consumers.group_protocol.subscription import decode_assignment
+from consumers.group_protocol.coordinator.member import Member
+from consumers.group_protocol.subscription import Subscription, decode_assignment
 from kafka2011.types import TopicPartition
 
 Named = dict[str, dict[str, Any]]
@@ -35,16 +36,19 @@ def _describe(group: Group, view: ClusterView) -> dict[str, Any]:
 
 def _holdings(group: Group) -> list[tuple[str, Iterable[TopicPartition]]]:
     if isinstance(group, ClassicGroup):
-        return [(member.id, _held(group, member.assignment)) for member in group.members.values()]
+        return [(member.id, _held(group, member)) for member in group.members.values()]
     return [(member.id, member.held) for member in group.members.values()]
 
 
-def _held(group: ClassicGroup, assignment: bytes) -> Iterable[TopicPartition]:
-    """What a member of a settled generation reads; while members join, the old assignment no longer counts."""
-    if group.state is not State.STABLE or not assignment:
+def _held(group: ClassicGroup, member: Member) -> Iterable[TopicPartition]:
+    """What a member reads: its part of a settled generation. While members join, only cooperative ones read on."""
+    cooperative = "cooperative" in (group.protocol or "")
+    if group.state is not State.STABLE and not cooperative:
         return ()
     try:
-        return decode_assignment(assignment)
+        if member.assignment:
+            return decode_assignment(member.assignment)
+        return Subscription.decode(member.metadata(group.protocol)).owned if cooperative else ()
     except ValueError:
         return ()  # an assignment of another protocol type is the members' own affair
 

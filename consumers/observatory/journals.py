@@ -28,26 +28,32 @@ class Journals:
         self._read: dict[Path, int] = {}
         self._began: dict[tuple[str, str], tuple[int, str, set[str]]] = {}
         self._owned: dict[str, set[str]] = {}
-        self._changes: deque[tuple[int, str, str]] = deque(maxlen=100)
+        self._changes: deque[tuple[int, str, str, str]] = deque(maxlen=100)
         self.names: dict[str, str] = {}
         """Consumer id -> name of the process, as far as known."""
 
     def read(self) -> list[Entry]:
         """The events written to files since the last call, ready for the page."""
-        found: list[Entry] = []
-        for path in sorted(self._directory.glob("*.jsonl")) if self._directory else ():
-            with path.open("rb") as file:
-                file.seek(self._read.get(path, 0))
-                data = file.read(1_000_000)
-            whole = data.rfind(b"\n") + 1
-            self._read[path] = self._read.get(path, 0) + whole
-            entries = []
-            for line in data[:whole].splitlines():
-                try:
-                    entries.append(json.loads(line))
-                except ValueError:
-                    continue  # a line cut short by a kill
-            found += self.shown(path.stem, entries)
+        paths = sorted(self._directory.glob("*.jsonl")) if self._directory else []
+        entries = {path.stem: self._new_lines(path) for path in paths}
+        for source, told in entries.items():
+            self.names |= {entry["consumer"]: source for entry in told if isinstance(entry.get("consumer"), str)}
+        return [event for source, told in entries.items() for event in self.shown(source, told)]
+
+    def _new_lines(self, path: Path) -> list[Entry]:
+        with path.open("rb") as file:
+            file.seek(self._read.get(path, 0))
+            data = file.read(1_000_000)
+        whole = data.rfind(b"\n") + 1
+        self._read[path] = self._read.get(path, 0) + whole
+        found = []
+        for line in data[:whole].splitlines():
+            try:
+                entry = json.loads(line)
+            except ValueError:
+                continue  # a line cut short by a kill
+            if isinstance(entry, dict):
+                found.append(entry)
         return found
 
     def shown(self, source: str, entries: Iterable[Entry]) -> list[Entry]:
@@ -55,11 +61,9 @@ class Journals:
         found = []
         for entry in entries:
             try:
-                if isinstance(consumer := entry.get("consumer"), str):
-                    self.names[consumer] = source
                 if entry["event"] not in _ROUTINE:
                     found.append(self._shown(source, entry))
-            except (KeyError, TypeError, AttributeError):
+            except (KeyError, TypeError):
                 continue  # not an event of ours
         return found
 
@@ -68,11 +72,11 @@ class Journals:
         for path, what, _ in changes:
             match path.strip("/").split("/"):
                 case ["consumers", group, "ids", member]:
-                    self._changes.append((t, group, f"{self.names.get(member, member)} {_CAME[what]}"))
+                    self._changes.append((t, group, member, _CAME[what]))
                 case ["brokers", "ids", number]:
-                    self._changes.append((t, "", f"broker {number} {_CAME[what]}"))
+                    self._changes.append((t, "", f"broker {number}", _CAME[what]))
                 case ["brokers", "topics", topic]:
-                    self._changes.append((t, "", f"topic {topic} {_CAME[what]}"))
+                    self._changes.append((t, "", f"topic {topic}", _CAME[what]))
 
     def _shown(self, source: str, entry: Entry) -> Entry:
         words = {k: v for k, v in entry.items() if k not in ("n", "t", "event", "section") and v is not None}
@@ -84,12 +88,12 @@ class Journals:
     def _rebalance(self, source: str, entry: Entry) -> Entry | None:
         """A consumer's rebalance of Algorithm 1: how long it took and how many partitions moved."""
         if entry["event"] == "rebalance_started":
-            before = self._owned.get(source, set())
+            before = self._owned.get(entry["consumer"], set())
             self._began.setdefault((source, entry["consumer"]), (entry["t"], "", before))
         if entry["event"] != "rebalance_done":
             return None
         began, _, before = self._began.pop((source, entry["consumer"]), (entry["t"], "", set()))
-        owned = self._owned[source] = set(entry.get("owned", ()))
+        owned = self._owned[entry["consumer"]] = set(entry.get("owned", ()))
         return {
             "group": entry["group"],
             "kind": "algorithm1",
@@ -121,9 +125,9 @@ class Journals:
 
     def _reason(self, group: str, began: int) -> str:
         """Who came or went in this group, or which broker, about when the rebalance began."""
-        near = [(abs(t - began), text) for t, where, text in self._changes if where in ("", group)]
-        distance, text = min(near, default=(_REASON_MS, ""))
-        return text if distance < _REASON_MS else ""
+        near = [(abs(t - began), who, what) for t, where, who, what in self._changes if where in ("", group)]
+        distance, who, what = min(near, default=(_REASON_MS, "", ""))
+        return f"{self.names.get(who, who)} {what}" if distance < _REASON_MS else ""
 
 
 _CAME = {"new": "came", "gone": "went"}
