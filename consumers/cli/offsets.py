@@ -58,6 +58,7 @@ def import_offsets(zookeeper: str, source: Path) -> None:
 
     \b
     kafka2011 offsets import billing.offsets
+    kafka2011 offsets import all.offsets -z 127.0.0.1:2181/kafka
     """
     wanted: dict[tuple[str, str], dict[BrokerPartition, int]] = {}
     n_lines = 0

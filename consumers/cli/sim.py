@@ -58,6 +58,7 @@ def table(runs: int, others: int, first_seed: int, as_json: bool) -> None:
 
     \b
     kafka2011 sim table --runs 300 --others 30
+    kafka2011 sim table --runs 3000 --json
     """
     show(compare(runs, others, first_seed, told=note), as_json=as_json)
 
@@ -71,6 +72,7 @@ def transcript(seed: int, edition: str, kind: str) -> None:
 
     \b
     kafka2011 sim transcript --seed 7 | less
+    kafka2011 sim transcript --seed 4 --edition shipped --kind lost-replies | less
     """
     world = World(scenario(seed, edition, kind), transcript=True)
     verdict = world.run()

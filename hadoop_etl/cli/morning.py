@@ -27,6 +27,7 @@ def show_status(warehouse: str, as_json: bool) -> None:
 
     \b
     kafka2011 etl status -w warehouse
+    kafka2011 etl status -w warehouse --json
     """
     place = Warehouse(warehouse)
     found = status(place)

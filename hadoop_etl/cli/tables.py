@@ -23,6 +23,7 @@ def rewind_table(warehouse: str, topic: str, to_version: int, dry_run: bool, as_
 
     \b
     kafka2011 etl rewind clicks -w warehouse --to-version 3 --dry-run
+    kafka2011 etl rewind clicks -w warehouse --to-version 3
     """
     place = Warehouse(warehouse)
     table = place.table(topic)
@@ -44,6 +45,7 @@ def compact_tables(warehouse: str, topics: tuple[str, ...], as_json: bool) -> No
 
     \b
     kafka2011 etl compact -w warehouse clicks
+    kafka2011 etl compact -w warehouse
     """
     place = Warehouse(warehouse)
     with locked(place, "etl compact"):
@@ -62,6 +64,7 @@ def vacuum_tables(warehouse: str, topics: tuple[str, ...], keep_hours: int, dry_
 
     \b
     kafka2011 etl vacuum -w warehouse --keep-hours 168 --dry-run
+    kafka2011 etl vacuum -w warehouse clicks
     """
     place = Warehouse(warehouse)
     with locked(place, "etl vacuum"):
@@ -83,6 +86,7 @@ def show_quarantine(warehouse: str, topic: str, limit: int, as_json: bool) -> No
 
     \b
     kafka2011 etl quarantine clicks -w warehouse --json
+    kafka2011 etl quarantine clicks -w warehouse -n 5
     """
     rows = quarantine(Warehouse(warehouse).table(topic)).slice(0, limit).to_pylist()
     shown = [

@@ -62,6 +62,7 @@ def verify(path: Path, as_json: bool) -> None:
 
     \b
     kafka2011 log verify data/clicks-0
+    kafka2011 log verify data/clicks-0/00000000000000000000.kafka --json
     """
     rows: list[dict[str, Any]] = []
     bad = False
