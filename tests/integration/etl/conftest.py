@@ -117,18 +117,12 @@ def town(broker: BrokerProcess, tmp_path: Path) -> Town:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """The one session of the suite. Speculation is on: a copy of a task at any moment must change nothing."""
+    """The one session of the suite."""
     from hadoop_etl.spark import start_session
 
     session = start_session(
         "local[2]",
-        settings={
-            "spark.driver.extraJavaOptions": QUICK_JVM,
-            "spark.sql.shuffle.partitions": "1",
-            "spark.speculation": "true",
-            "spark.speculation.minTaskRuntime": "2s",
-            "spark.speculation.quantile": "0.5",
-        },
+        settings={"spark.driver.extraJavaOptions": QUICK_JVM, "spark.sql.shuffle.partitions": "1"},
     )
     yield session
     session.stop()

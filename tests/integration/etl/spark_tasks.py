@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from hadoop_etl.runners import in_executor
-from hadoop_etl.task import Done, Work
+from hadoop_etl.task import Done, Work, load_split
 
 Task = Callable[[Work], Done]
 
@@ -51,19 +51,13 @@ def failing_twice(marks: str) -> Task:
     return task
 
 
-def slow_once(marks: str) -> Task:
-    """The first attempt writes its files and lingers until a speculative copy has written its own, 8 s at most."""
+def twice_at_once(marks: str) -> Task:
+    """Every split is read by two attempts at the same time, as speculation would; the second one's result counts."""
 
     def task(work: Work) -> Done:
-        done = in_executor(work)
-        second = Path(marks) / "second"
-        if _first_time(marks, work):
-            deadline = time.monotonic() + 8
-            while not second.exists() and time.monotonic() < deadline:
-                time.sleep(0.05)
-        elif not work.split.start:
-            second.touch()
-        return done
+        with ThreadPoolExecutor(2) as pool:
+            attempts = [pool.submit(load_split, work, f"copy{number}") for number in (1, 2)]
+            return [attempt.result() for attempt in attempts][1]
 
     return task
 
