@@ -5,7 +5,7 @@ Spec: modern-group-protocol §21, §22. Paper: §3.2 (Algorithm 1 is the first o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -57,7 +57,7 @@ def _run_modern(scenario: Scenario, protocol: str) -> Run:
     counts = {kind: n - before.get(kind, 0) for kind, n in world.requests.items()}
     commits = counts.pop("OffsetCommit", 0)
     beats = counts.pop("idle", 0)
-    figures = _figures(scenario, protocol, world.lanes, sum(counts.values()), beats, commits)
+    figures = figures_of(scenario, protocol, world.lanes, sum(counts.values()), beats, commits)
     return Run(scenario, replace(figures, duplicates=world.duplicates, lost=world.lost), tuple(world.lanes))
 
 
@@ -86,7 +86,7 @@ def _run_algorithm_1(scenario: Scenario) -> Run:
     operations, commits = (
         now - before for now, before in zip((world.n_operations, world.n_commits), world.seen_before, strict=True)
     )
-    figures = _figures(scenario, ALGORITHM_1, verdict.lanes, operations - commits, 0, commits)
+    figures = figures_of(scenario, ALGORITHM_1, verdict.lanes, operations - commits, 0, commits)
     return Run(scenario, replace(figures, duplicates=verdict.duplicates, lost=verdict.lost), verdict.lanes)
 
 
@@ -94,7 +94,10 @@ def _first(scenario: Scenario) -> float:
     return min(fault.at for fault in scenario.faults)
 
 
-def _figures(scenario: Scenario, protocol: str, lanes: Any, requests: int, heartbeats: int, commits: int) -> Figures:
+def figures_of(
+    scenario: Scenario, protocol: str, lanes: Sequence[Lane], requests: int, heartbeats: int, commits: int
+) -> Figures:
+    """The figures of a run, but for duplicates and losses, which lanes do not tell."""
     last = max(fault.at for fault in scenario.faults)
     owned = ownership(lanes, _first(scenario), last, scenario.duration_s)
     return Figures(
