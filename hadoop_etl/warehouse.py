@@ -217,7 +217,13 @@ class TopicTable:
     def _state_of(self, table: DeltaTable) -> TableState:
         version = table.version()
         notes = next((noted for _, noted in self.notes(version)), {})
-        parts = [BrokerPartition.parse(text) for text in notes.get("partitions", ())]
+        if "partitions" in notes:
+            parts = [BrokerPartition.parse(text) for text in notes["partitions"]]
+        else:
+            # No load yet, or another tool cleaned the log up: the rows themselves tell which partitions there are.
+            rows = self.dataset(version).to_table(columns=["kbroker", "kpart"])
+            found_parts = rows.group_by(["kbroker", "kpart"]).aggregate([]).to_pylist()
+            parts = [BrokerPartition(row["kbroker"], row["kpart"]) for row in found_parts]
         found = {part: table.transaction_version(self._app_id(part)) for part in parts}
         offsets = {part: offset for part, offset in found.items() if offset is not None}
         return TableState(version, offsets, notes)

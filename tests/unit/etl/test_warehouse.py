@@ -173,3 +173,18 @@ def test_a_filter_by_any_column_finds_its_rows(tmp_path: Path) -> None:
 
     assert dataset.to_table(filter=pc.field("page") == "/home").num_rows == 1
     assert dataset.to_table(filter=pc.field("knext") > 0).num_rows == 1
+
+
+def test_offsets_survive_a_cleaned_up_log(table: TopicTable) -> None:
+    """Another tool may remove old log entries after a checkpoint: offsets are still known, nothing is loaded twice."""
+    load(table, "a", 0, 5)
+    table.add_columns(pa.schema([("country", pa.string())]))
+    table.open().create_checkpoint()
+    for entry in sorted(Path(table.uri, "_delta_log").glob("*.json"))[:-1]:
+        entry.unlink()
+    assert not list(table.notes())
+    assert table.state().offsets == {PART: 50}
+    with pytest.raises(LoadSuperseded):
+        load(table, "again", 0, 5)
+    load(table, "b", 50, 5)
+    assert offsets_in(table) == list(range(0, 100, 10))
