@@ -207,6 +207,8 @@ class Actor:
         if self.world.zookeeper.is_living(self.session.session_id):
             self.world.zookeeper.hear(self.session.session_id, True)
         else:
+            if self.world.scenario.quick_renewal:
+                self.session.resume()
             # The client library learns it at the next heartbeat; until then this is a zombie.
             self.world.at(self._random.uniform(0.05, 0.5), self._zombie_learns)
 

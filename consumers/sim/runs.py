@@ -13,6 +13,7 @@ KINDS = {
     "faults": "kill, pause, cut, join, leave, grow",
     "lost-replies": "the same, and 2 % of the answers lost",
     "clean": "members join and leave in peace",
+    "zombies": "as faults, and operations of an old session go out under the new one",
 }
 _LOST = 0.02
 
@@ -20,7 +21,11 @@ _LOST = 0.02
 def scenario(seed: int, edition: str, kind: str) -> Scenario:
     """The run of a seed under one kind of misfortune."""
     return Scenario.from_seed(
-        seed, edition, lost_reply_rate=_LOST if kind == "lost-replies" else 0.0, clean=kind == "clean"
+        seed,
+        edition,
+        lost_reply_rate=_LOST if kind == "lost-replies" else 0.0,
+        clean=kind == "clean",
+        quick_renewal=kind == "zombies",
     )
 
 

@@ -43,10 +43,18 @@ class Scenario:
     lost_reply_rate: float = 0.0
     duration_s: float = 60.0
     commit_s: float = 1.0
+    quick_renewal: bool = False
+    """The client library has a new session before the member knows that the old one is over."""
 
     @classmethod
     def from_seed(
-        cls, seed: int, edition: str = "sound", *, lost_reply_rate: float = 0.0, clean: bool = False
+        cls,
+        seed: int,
+        edition: str = "sound",
+        *,
+        lost_reply_rate: float = 0.0,
+        clean: bool = False,
+        quick_renewal: bool = False,
     ) -> Scenario:
         """Draw a run; ``clean`` = members only join and leave in peace."""
         random = Random(seed)
@@ -66,6 +74,7 @@ class Scenario:
             n_partitions=random.randint(6, 10),
             faults=tuple(faults),
             lost_reply_rate=lost_reply_rate,
+            quick_renewal=quick_renewal,
         )
 
     def without(self, fault: Fault) -> Scenario:

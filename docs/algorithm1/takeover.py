@@ -46,25 +46,28 @@ def wait_for(groups: ZooKeeperGroups, n_owners: int) -> None:
 def main(rounds: int) -> None:
     options = {"num.partitions": 4, "log.flush.interval": 1}
     with EmbeddedZooKeeper() as zookeeper, ZooKeeperSession(zookeeper.connect) as session:
-        with BrokerProcess(options=options | {"zk.connect": zookeeper.connect}) as broker:
-            subprocess.run(
-                [sys.executable, "-m", "kafka2011", "produce", "t", "-b", broker.address], input=b"x\n", check=True
-            )
-            groups = ZooKeeperGroups(session)
-            for what, number in (("clean leave", signal.SIGTERM), ("kill -9", signal.SIGKILL)):
-                times = []
-                for _ in range(rounds):
-                    command = [sys.executable, __file__, "member", zookeeper.connect]
-                    members = [subprocess.Popen(command) for _ in range(2)]
-                    wait_for(groups, 2)
-                    started = time.monotonic()
-                    os.kill(members[0].pid, number)
-                    wait_for(groups, 1)
-                    times.append(time.monotonic() - started)
-                    for one in members:
-                        one.terminate()
-                        one.wait(30)
-                print(f"{what:<12} median {statistics.median(times):.2f} s, worst {max(times):.2f} s of {rounds}")
+        broker = BrokerProcess(options=options | {"zk.connect": zookeeper.connect}).start()
+        produce = [sys.executable, "-m", "kafka2011", "produce", "t", "-b", broker.address]
+        subprocess.run(produce, input=b"x\n", check=True)
+        groups = ZooKeeperGroups(session)
+        for what, number in (("clean leave", signal.SIGTERM), ("kill -9", signal.SIGKILL)):
+            times = [takeover(zookeeper.connect, groups, number) for _ in range(rounds)]
+            print(f"{what:<12} median {statistics.median(times):.2f} s, worst {max(times):.2f} s of {rounds}")
+        broker.stop()
+
+
+def takeover(connect: str, groups: ZooKeeperGroups, number: signal.Signals) -> float:
+    """Seconds from the signal to one of two members until the other owns everything."""
+    members = [subprocess.Popen([sys.executable, __file__, "member", connect]) for _ in range(2)]
+    wait_for(groups, 2)
+    started = time.monotonic()
+    os.kill(members[0].pid, number)
+    wait_for(groups, 1)
+    taken = time.monotonic() - started
+    for one in members:
+        one.terminate()
+        one.wait(30)
+    return taken
 
 
 if __name__ == "__main__":

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from consumers.algorithm1.editions import EDITIONS, SOUND
 from consumers.sim.picture import draw
 from consumers.sim.runs import first_failure, scenario, shrink, verdicts
 from consumers.sim.world import World
@@ -20,6 +23,15 @@ def test_the_sound_edition_loses_nothing(kind: str) -> None:
     assert [str(v) for v in runs if v.failed] == []
     assert sum(v.rebalances for v in runs) > 10 * SEEDS, "the runs were eventful"
     assert sum(v.duplicates for v in runs) < 0.3 * sum(v.messages for v in runs)
+
+
+def test_the_fence_keeps_zombies_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A member back from the dead moves no offset, even if its client library already has a new session; without the
+    fence it does (§3.3)."""
+    assert [str(v) for v in verdicts("sound", "zombies", 20) if v.failed] == []
+
+    monkeypatch.setitem(EDITIONS, "sound", replace(SOUND, fenced=False))
+    assert any(v.non_owner_commits for v in verdicts("sound", "zombies", 20))
 
 
 def test_members_that_come_and_go_in_peace_cause_no_duplicate() -> None:
