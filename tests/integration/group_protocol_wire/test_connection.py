@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 import socket
+import uuid
 
 import psutil
 import pytest
@@ -55,18 +56,19 @@ def test_first_request_needs_no_handshake(client: WireClient) -> None:
 
 def test_answers_leave_in_the_order_of_the_requests(client: WireClient, other: WireClient) -> None:
     """A fetch that waits for data holds back the answers behind it, not their effect (§1.6)."""
-    client.produce("order", [b"first"])
-    waiting = client.send(ApiKey.FETCH, 11, fetch_body("order", client.end("order"), max_wait_ms=60_000))
+    topic, made = f"order-{uuid.uuid4().hex[:8]}", f"made-{uuid.uuid4().hex[:8]}"
+    client.produce(topic, [b"first"])
+    waiting = client.send(ApiKey.FETCH, 11, fetch_body(topic, client.end(topic), max_wait_ms=60_000))
     effect = client.send(ApiKey.CREATE_TOPICS, 4, Struct(
-        topics=[Struct(name="order-effect", partitions=1, replication=1, assignments=[], configs=[])],
+        topics=[Struct(name=made, partitions=1, replication=1, assignments=[], configs=[])],
         timeout_ms=1000, validate_only=False,
     ))  # fmt: skip
 
     def created() -> bool:
-        return "order-effect" in [topic.name for topic in other.ask(ApiKey.METADATA, 5, ALL_TOPICS).topics]
+        return made in [topic.name for topic in other.ask(ApiKey.METADATA, 5, ALL_TOPICS).topics]
 
     until(created, "the topic behind the waiting fetch exists")
-    other.produce("order", [b"second"])
+    other.produce(topic, [b"second"])
 
     number, answer = client.receive(ApiKey.FETCH, 11)
     assert waiting == number and answer.topics[0].partitions[0].records
