@@ -44,6 +44,7 @@ def cluster() -> None:
 @click.option("--zookeepers", type=click.Choice(["1", "3"]), help="Number of ZooKeeper servers [1, or as before].")
 @click.option("--partitions", type=click.IntRange(1, 1000), help="Partitions per topic and broker [4, or as before].")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A broker setting, for every broker.")
+@click.option("--any-ports", is_flag=True, help="Take free ports instead of the usual ones.")
 @click.option("--observatory/--no-observatory", default=True, help="Start the page, too.")
 def up(
     directory: Path,
@@ -51,6 +52,7 @@ def up(
     zookeepers: str | None,
     partitions: int | None,
     settings: tuple[str, ...],
+    any_ports: bool,
     observatory: bool,
 ) -> None:
     """Start the cluster, or what is missing of it.
@@ -65,7 +67,7 @@ def up(
         brokers=brokers or before.brokers,
         partitions=partitions or before.partitions,
     )
-    running = Cluster(directory, size, settings=settings, say=note)
+    running = Cluster(directory, size, settings=settings, any_ports=any_ports, say=note)
     try:
         running.up()
         if observatory:

@@ -39,6 +39,7 @@ class Cluster:
         *,
         settings: tuple[str, ...] = (),
         with_parent: bool = False,
+        any_ports: bool = False,
         say: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.processes = Processes(directory, with_parent=with_parent)
@@ -51,7 +52,7 @@ class Cluster:
             "partitions": self.size.partitions,
         }
         self.processes.facts["settings"] = list(self.settings)
-        self._say = say
+        self._any_ports, self._say = any_ports, say
 
     @property
     def directory(self) -> Path:
@@ -97,16 +98,14 @@ class Cluster:
         return Process(name, "broker", arguments)
 
     def port(self, name: str, which: str, preferred: int) -> int:
-        """The port ``name`` had before, else the preferred one, else any free one; a change is said."""
+        """The port ``name`` had before, else the preferred one; 0 (the process chooses) if that is taken."""
         known = self.processes.all.get(name)
-        if known is not None and known.running:
-            return int(known.ready.get(which) or preferred)
-        wanted = int(known.ready.get(which) or preferred) if known is not None else preferred
-        if _is_free(wanted):
+        before = _port_before(known, which) if known is not None else 0
+        wanted = before or (0 if self._any_ports else preferred)
+        if wanted == 0 or (known is not None and known.running) or _is_free(wanted):
             return wanted
-        other = _any_free()
-        self._say(f"port {wanted} is taken; {name} gets {other} instead")
-        return other
+        self._say(f"port {wanted} is taken; {name} takes a free one")
+        return 0
 
     def start(self, process: Process, *, timeout_s: float = 60.0) -> Process:
         """Start one more process beside ZooKeeper and the brokers (a consumer, the page, …)."""
@@ -193,7 +192,8 @@ def _is_free(port: int) -> bool:
         return True
 
 
-def _any_free() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def _port_before(process: Process, which: str) -> int:
+    if process.kind == "zookeeper":
+        first = str(process.ready.get("connect", "")).partition("/")[0].partition(",")[0]
+        return int(first.rpartition(":")[2] or 0)
+    return int(process.ready.get(which) or 0)

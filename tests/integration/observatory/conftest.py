@@ -1,15 +1,34 @@
-"""An observatory of a recorded run, as a process."""
+"""The page of a recorded run, the page of a small real cluster, and a browser to look at them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from consumers.cluster.cli import observatory_process
+from consumers.cluster.cluster import Cluster, Size
 from consumers.cluster.processes import Process, Processes
 from consumers.observatory.frames import save
+from kafka2011.client import BrokerConnection
+from kafka2011.wire.message_set import encode_set
+from tests.integration.observatory.chromium import Chromium, find_chromium
 from tests.unit.observatory.scenes import film, frame
+
+TOPIC = "page_views"
+GROUP = "newsfeed"
+PAYLOADS = [b'{"page": "/home"}', b"just bytes \xff", b'{"page": "/jobs"}']
+
+
+def replay(directory: Path, recording: Path) -> Iterator[str]:
+    """Serve a recorded run; yield ``host:port``."""
+    processes = Processes(directory, with_parent=True)
+    arguments = ["kafka2011", "observatory", "--replay", str(recording), "--port", "0"]
+    page = processes.start(Process("observatory", "observatory", arguments))
+    yield f"127.0.0.1:{page.ready['port']}"
+    processes.stop(["observatory"])
 
 
 @pytest.fixture(scope="module")
@@ -19,8 +38,46 @@ def replayed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     recording = directory / "run.jsonl"
     seen = film(frame(1000), frame(2000, {"0-0": "bob"}), frame(3000, {"0-0": "bob", "0-1": "bob"}))
     recording.write_bytes(b"".join(save(seen)))
-    processes = Processes(directory, with_parent=True)
-    arguments = ["kafka2011", "observatory", "--replay", str(recording), "--port", "0"]
-    page = processes.start(Process("observatory", "observatory", arguments))
-    yield f"127.0.0.1:{page.ready['port']}"
-    processes.stop(["observatory"])
+    yield from replay(directory, recording)
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A cluster and the address of its page."""
+
+    cluster: Cluster
+    page: str
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+    """ZooKeeper, a broker with two partitions of one topic, two consumers, and the page with faults allowed."""
+    directory: Path = tmp_path_factory.mktemp("watched")
+    size = Size(zookeepers=1, brokers=1, partitions=2)
+    cluster = Cluster(directory, size, settings=("log.flush.interval=1",), with_parent=True, any_ports=True)
+    try:
+        cluster.up()
+        (broker,) = cluster.processes.of_kind("broker")
+        with BrokerConnection(broker.ready["host"], broker.ready["port"]) as connection:
+            for partition in (0, 1):
+                connection.produce(TOPIC, partition, encode_set(PAYLOADS))
+        page = observatory_process(cluster, "--allow-faults")
+        common = ["--zookeeper", cluster.zookeeper, "--directory", str(directory), "--group", GROUP]
+        readers = [
+            Process(name, "consumer", ["hadoop_etl.demo.reader", *common, "--name", name])
+            for name in ("consumer-0", "consumer-1")
+        ]
+        cluster.processes.start_together([page, *readers], timeout_s=120.0)
+        port = cluster.processes.all["observatory"].ready["port"]
+        yield Watched(cluster, f"http://127.0.0.1:{port}/")
+    finally:
+        cluster.down()
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
+    """Headless Chromium, if the machine has it."""
+    if find_chromium() is None:
+        pytest.skip("chromium is not installed")
+    with Chromium(tmp_path_factory.mktemp("chromium")) as chromium:
+        yield chromium

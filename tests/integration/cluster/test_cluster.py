@@ -1,0 +1,84 @@
+"""``kafka2011 cluster``: brought up, broken, told the truth about, healed, taken down, each by its own command."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka2011.child import is_alive
+from kafka2011.client import BrokerConnection
+from kafka2011.wire.message_set import decode_set, encode_set
+from tests.waiting import until
+
+
+def cluster(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """One command, as a shell would run it."""
+    command = [sys.executable, "-m", "kafka2011", "cluster", arguments[0], "--dir", str(directory), *arguments[1:]]
+    return subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
+
+
+def status(directory: Path) -> tuple[int, dict[str, dict[str, Any]]]:
+    """The exit code and the rows by name."""
+    answer = cluster(directory, "status", "--json")
+    return answer.returncode, {row["name"]: row for row in json.loads(answer.stdout)}
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Iterator[Path]:
+    """Where a cluster may be; what is left of it afterwards is stopped."""
+    yield tmp_path / "cluster"
+    cluster(tmp_path / "cluster", "down")
+
+
+def test_a_cluster_outlives_its_shell_and_is_healed_after_kill_9(directory: Path) -> None:
+    """Up, kill -9 of a broker, status tells the truth, up heals it, and the flushed messages are still there (§3.2)."""
+    size = ("--brokers", "2", "--partitions", "1", "--set", "log.flush.interval=1")
+    up = ("up", *size, "--any-ports", "--no-observatory")
+    began = cluster(directory, *up)
+    assert began.returncode == 0, began.stderr
+    code, rows = status(directory)
+    assert code == 0
+    assert {name: row["state"] for name, row in rows.items()} == dict.fromkeys(
+        ("zookeeper", "broker-0", "broker-1"), "running"
+    )
+    host, _, port = rows["broker-0"]["address"].partition(":")
+    with BrokerConnection(host, int(port)) as broker:
+        broker.produce("greetings", 0, encode_set([b"hello"]))
+        until(lambda: broker.fetch("greetings", 0, 0), "the message is flushed")
+
+    pid = int(rows["broker-0"]["pid"])
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: not is_alive(pid), "the broker is dead")
+    code, rows = status(directory)
+    assert code == 1
+    assert rows["broker-0"]["state"] == "dead"
+    assert rows["broker-1"]["state"] == "running"
+
+    healed = cluster(directory, *up)
+    assert healed.returncode == 0, healed.stderr
+    code, rows = status(directory)
+    assert code == 0
+    assert rows["broker-0"]["pid"] not in (None, pid)
+    host, _, port = rows["broker-0"]["address"].partition(":")
+    with BrokerConnection(host, int(port)) as broker:
+        assert [message.payload for message in decode_set(broker.fetch("greetings", 0, 0))] == [b"hello"]
+
+    assert cluster(directory, "down", "--erase").returncode == 0
+    assert not directory.exists()
+    assert not [row for row in rows.values() if is_alive(int(row["pid"]))]
+
+
+def test_a_name_that_is_not_there_is_refused(directory: Path) -> None:
+    """Killing something the cluster does not have is an error that names what it has."""
+    refused = cluster(directory, "kill", "broker-9")
+
+    assert refused.returncode == 1
+    assert "there is no 'broker-9'" in refused.stderr
