@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("house", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
 
-_REAL = ("integration", "interop")
+_REAL = ("integration", "interop", "walks")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
