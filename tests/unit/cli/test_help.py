@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -34,6 +35,9 @@ NOT_A_TABLE = {
     "broker start", "cluster up", "cluster down", "cluster kill", "config sample", "etl report", "log salvage",
     "observatory", "offsets export", "offsets import", "produce", "sim run", "sim shrink", "sim transcript", "zk start",
 }
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def called(words: tuple[str, ...]) -> str:
@@ -90,6 +94,19 @@ def test_an_unknown_command_exits_with_2_and_suggests(path: tuple[str, ...], com
     assert result.exit_code == 2
     assert "Did you mean" in result.output
     assert f"'{name}'" in result.output.split("Did you mean")[1]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_on_pages_exist(page: Path) -> None:
+    """Every kafka2011 command line in the documentation names a command and options there are."""
+    leaves = dict(LEAVES)
+    for line in re.findall(r"(?:^ *|\| )(kafka2011 [a-z].*)$", page.read_text(), re.MULTILINE):
+        words = tuple(re.split(r"\s#|[|;&<>]", line)[0].split()[1:])
+        command = leaves.get(words[:2]) or leaves.get(words[:1])
+        assert command is not None, line
+        known = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
+        used = {word.partition("=")[0].rstrip(",.;:)`") for word in words if word.startswith("--")}
+        assert used <= known | {"--help"}, line
 
 
 def test_every_registered_command_can_be_loaded() -> None:
