@@ -55,7 +55,7 @@ def check_fair(
         assert len(shares[giver]) - len(shares[taker]) <= 1
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=80, deadline=None, derandomize=True)
 @given(situation=situations())
 def test_every_partition_goes_to_one_member_that_wants_it(situation: Situation) -> None:
     """Complete and disjoint; cooperative only leaves out what someone else still holds. Spec §9."""
@@ -72,7 +72,7 @@ def test_every_partition_goes_to_one_member_that_wants_it(situation: Situation) 
         assert not missing if name != "cooperative-sticky" else missing <= claimed
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=80, deadline=None, derandomize=True)
 @given(situation=situations())
 def test_sticky_and_uniform_are_as_even_as_wishes_allow(situation: Situation) -> None:
     """No chain of moves would make it more even. Spec §9.3, §9.4."""
@@ -87,7 +87,7 @@ def test_sticky_and_uniform_are_as_even_as_wishes_allow(situation: Situation) ->
     check_fair(counts, candidates, {member: sorted(share) for member, share in uniform.items()})
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=80, deadline=None, derandomize=True)
 @given(situation=situations(equal=True))
 def test_sticky_moves_no_more_than_it_must(situation: Situation) -> None:
     """Equal wishes: each keeps all it owned up to its quota; only the surplus moves. Spec §9.3."""
@@ -104,7 +104,7 @@ def test_sticky_moves_no_more_than_it_must(situation: Situation) -> None:
         assert kept == len(owners) - must_move
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(situation=situations(equal=True))
 def test_cooperative_reaches_the_balance_in_two_rounds(situation: Situation) -> None:
     """After everyone let go what it was told to, the second round leaves nothing out and moves nothing. Spec §8."""
