@@ -1,14 +1,15 @@
 """Every element of the page leads to the paragraph it shows and to the code that does it.
 
-The line numbers are looked up in the running code, so they are never out of date.
+The line numbers are looked up in the installed code, so they are never out of date.
 """
 
 from __future__ import annotations
 
-import importlib
-import inspect
+import ast
+import importlib.util
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 
@@ -73,18 +74,23 @@ def resolve() -> dict[str, dict[str, Any]]:
 
 
 def _resolve(link: Link) -> dict[str, Any] | None:
-    module_name, _, name = link.code.partition(":")
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError:
-        # A part that is not installed (Spark, say) has no code to show here.
-        return None
-    line = inspect.getsourcelines(getattr(module, name))[1] if name else 1
-    return {"section": link.section, "says": link.says, "module": module_name, "line": line}
+    module, _, name = link.code.partition(":")
+    text = _text(module)
+    if text is None:
+        return None  # a part that is not installed has no code to show here
+    line = next(node.lineno for node in ast.parse(text).body if getattr(node, "name", "") == name) if name else 1
+    return {"section": link.section, "says": link.says, "module": module, "line": line}
 
 
-def source_of(module_name: str) -> str | None:
+def source_of(module: str) -> str | None:
     """The text of one of our own modules, for the page's code links; None for anything else."""
-    if module_name not in {link.code.partition(":")[0] for link in LINKS.values()}:
+    return _text(module) if module in {link.code.partition(":")[0] for link in LINKS.values()} else None
+
+
+def _text(module: str) -> str | None:
+    """A module's source, without importing it: Spark and its kin would make the page slow to start."""
+    try:
+        spec = importlib.util.find_spec(module)
+    except ModuleNotFoundError:
         return None
-    return inspect.getsource(importlib.import_module(module_name))
+    return Path(spec.origin).read_text() if spec is not None and spec.origin is not None else None
