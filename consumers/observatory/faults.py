@@ -156,7 +156,8 @@ class Faults:
         process = Processes(self._directory).all.get(target)
         if act is None or process is None:
             raise FaultRefused(f"there is no fault {name!r} for {target!r} here")
-        self._seen.append(Seen(self._clock.wall_ms(), name, target))
+        kind = "modern" if process.kind == "member" else "algorithm1"
+        self._seen.append(Seen(self._clock.wall_ms(), name, target, facts={"kind": kind}))
         return act(process)
 
     def observe(self, film: Film) -> None:
@@ -243,8 +244,9 @@ def _verdict(seen: Seen, frame: Frame, film: Film) -> tuple[str, bool]:
     seconds = (frame["t"] - seen.t) / 1000
     if seen.target.startswith("broker-"):
         return _broker_verdict(seen, frame, seconds)
-    before = seen.facts.setdefault("before", _owned(film.at(seen.t)))
-    now = _owned(frame)
+    kind = seen.facts["kind"]
+    before = seen.facts.setdefault("before", _owned(film.at(seen.t), kind))
+    now = _owned(frame, kind)
     lost = [place for place in before if place not in now and place[1] in frame["topics"]]
     moved = sum(before[place] != now.get(place) for place in before)
     if seen.name in ("expire-session", "start"):
@@ -275,7 +277,7 @@ def _broker_verdict(seen: Seen, frame: Frame, seconds: float) -> tuple[str, bool
     alive = bool(frame["brokers"].get(number, {}).get("alive"))
     if alive != (seen.name == "start"):
         return f"after {seconds:.0f} s the registry has not changed", False
-    mine = [place for place in _owned(frame, "algorithm1") if place[2].startswith(f"{number}-")]
+    mine = [place for place in _owned(frame, seen.facts["kind"]) if place[2].startswith(f"{number}-")]
     if seen.name == "stop-broker":
         if mine:
             return f"it left the registry; {len(mine)} of its partitions still have an owner", False
@@ -285,12 +287,12 @@ def _broker_verdict(seen: Seen, frame: Frame, seconds: float) -> tuple[str, bool
     return f"as promised: {len(mine)} of its partitions are owned again, {seconds:.1f} s after", True
 
 
-def _owned(frame: Frame | None, kind: str | None = None) -> dict[tuple[str, str, str], str]:
-    """(group, topic, partition) -> owner, over the groups of one kind, or all."""
+def _owned(frame: Frame | None, kind: str) -> dict[tuple[str, str, str], str]:
+    """(group, topic, partition) -> owner, over the groups of one kind."""
     return {
         (group, topic, name): owner
         for group, known in (frame["groups"] if frame else {}).items()
-        if kind is None or known["kind"] == kind
+        if known["kind"] == kind
         for topic, owned in known["owners"].items()
         for name, owner in owned.items()
     }

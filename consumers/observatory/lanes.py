@@ -51,7 +51,9 @@ def lanes(frames: list[Frame], group: str) -> dict[str, Any] | None:
         now.setdefault(owner, []).append(partition)
     known = sorted({span["partition"] for found in spans.values() for span in found}, key=_order)
     shown = set(known[:MOST_PARTITIONS])
-    order = sorted(spans, key=lambda member: (member == NOBODY, names.get(member, member), member))
+    called = {member: names.get(member) or _UNIQUE.sub("", member) for member in spans}
+    # Under one name the earlier life first.
+    order = sorted(spans, key=lambda m: (m == NOBODY, called[m], spans[m][0]["from"] if spans[m] else t, m))
     return {
         "name": group,
         "kind": kind,
@@ -60,7 +62,7 @@ def lanes(frames: list[Frame], group: str) -> dict[str, Any] | None:
         "members": [
             {
                 "id": member,
-                "name": names.get(member) or _UNIQUE.sub("", member),
+                "name": called[member],
                 "here": member in members or member == NOBODY,
                 "spans": [span for span in spans[member] if span["partition"] in shown],
                 "now": now.get(member, []),
