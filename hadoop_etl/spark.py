@@ -41,7 +41,7 @@ def start_session(
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}",
         "spark.sql.session.timeZone": "UTC",
         "spark.task.maxFailures": "4",
-        "spark.python.worker.reuse": "true",
+        "spark.python.authenticate.socketTimeout": "120s",
     }
     if on_this_machine:
         ours |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
