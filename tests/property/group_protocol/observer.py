@@ -23,6 +23,7 @@ from consumers.group_protocol.coordinator.results import (
     Reply,
     SyncGroupResult,
 )
+from consumers.group_protocol.error_codes import ErrorCode
 from consumers.group_protocol.kip848.group import ConsumerGroup
 from consumers.group_protocol.subscription import decode_assignment
 from consumers.sim.lanes.compare import MODERN
@@ -30,6 +31,10 @@ from consumers.sim.lanes.figures import ownership
 from consumers.sim.lanes.world import GROUP, GroupWorld
 from consumers.sim.scenario import SESSION_S, Scenario
 from kafka2011.types import TopicPartition
+
+
+_HEARD = (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS)
+"""Answers to a member that counts as alive: "join again" is said only to one whose heartbeat was heard."""
 
 
 class Objection(AssertionError):
@@ -83,7 +88,7 @@ class Observer:
                     self._alive(beat.member)
                 case OffsetCommit() as commit, OffsetCommitResult() as answer if not answer.partitions[0].error:
                     self._accepted(commit)
-                case _, response if not getattr(response, "error", 0) and hasattr(request, "member"):
+                case _, response if getattr(response, "error", 0) in _HEARD and hasattr(request, "member"):
                     self._alive(str(request.member))
         self._no_two_holders()
         return replies
