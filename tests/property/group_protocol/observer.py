@@ -32,7 +32,6 @@ from consumers.sim.lanes.world import GROUP, GroupWorld
 from consumers.sim.scenario import SESSION_S, Scenario
 from kafka2011.types import TopicPartition
 
-
 _HEARD = (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS)
 """Answers to a member that counts as alive: "join again" is said only to one whose heartbeat was heard."""
 
