@@ -265,7 +265,7 @@ def _verdict(seen: Seen, frame: Frame, film: Film) -> tuple[str, bool]:
         return f"after {seconds:.0f} s its nodes are still there: the session has not timed out", False
     if lost:
         return f"after {seconds:.0f} s {len(lost)} partitions have no owner", False
-    return f"as promised: {moved} partitions had a new owner {seconds:.1f} s after the fault", True
+    return f"as promised: {moved} partition(s) had a new owner {seconds:.1f} s after the fault", True
 
 
 def _rebalanced(event: dict[str, Any], seen: Seen) -> bool:

@@ -68,7 +68,7 @@ def test_a_consumer_killed_through_the_page_is_replaced_and_the_run_replays(
     browser.wait("document.querySelector('#target-kill-consumer')?.options.length === 2", "both can be chosen")
     browser.js("document.querySelector('#target-kill-consumer').value = 'consumer-0'")
     browser.click("#do-kill-consumer")
-    browser.wait("document.querySelector('#seen').innerText.includes('as promised: 1 partitions')", "it is replaced")
+    browser.wait("document.querySelector('#seen').innerText.includes('as promised: 1 partition(s)')", "it is replaced")
     assert not watched.cluster.processes.of_kind("consumer")[0].running
 
     browser.press("3")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from consumers.observatory.registry_tree import read_tree
-from zk_registry.fake import FakeZooKeeper
+from consumers.observatory.registry_tree import Tree, changes, read_tree, shared
+from zk_registry.fake import FakeSession, FakeZooKeeper
 from zk_registry.operations import Create
 
 
@@ -32,3 +32,40 @@ def test_the_four_registries_are_read() -> None:
     }
     watched = {path for path, _, _, bell in tree.nodes if bell}
     assert watched == {"/consumers/g/ids", "/brokers/topics/clicks"}
+
+
+def _group_of(session: FakeSession, name: str, partitions: int) -> None:
+    for p in range(partitions):
+        session.perform(Create(f"/consumers/{name}/offsets/clicks/0-{p}", b"7", make_parents=True))
+
+
+def test_the_group_somebody_looks_at_is_read_whole() -> None:
+    """Of a tree too large for one look, the wanted group is read whole and the others are marked (observatory)."""
+    session = FakeZooKeeper().session()
+    session.start()
+    for name in ("ada", "bob", "eve"):
+        _group_of(session, name, 10)
+    tree = read_tree(session, {"eve"}, limit=15)
+
+    assert len(tree.groups["eve"]["offsets"]["clicks"]) == 10
+    assert {name for name, group in tree.groups.items() if group.get("partial")} == {"ada", "bob"}
+
+
+def test_changes_are_nodes_that_came_went_or_have_another_session() -> None:
+    """A vanished, a new and a re-made ephemeral node are changes; a new value is not (§3.2)."""
+    before = Tree([["/a", "1", None, False], ["/b", "x", "0x1", False], ["/c", "x", "0x1", False]])
+    after = Tree([["/a", "2", None, False], ["/b", "x", "0x2", False], ["/d", "x", "0x2", False]])
+
+    assert sorted(changes(before, after)) == [["/b", "new", "0x2"], ["/c", "gone", "0x1"], ["/d", "new", "0x2"]]
+
+
+def test_what_is_as_it_was_is_kept_once() -> None:
+    """Frames share the parts that did not change, so that an hour of them costs only the changes."""
+    session = FakeZooKeeper().session()
+    session.start()
+    _group_of(session, "g", 3)
+    first = read_tree(session)
+    second = shared(first, read_tree(session))
+
+    assert all(new is old for new, old in zip(second.nodes, first.nodes, strict=True))
+    assert second.groups["g"]["offsets"] is first.groups["g"]["offsets"]
