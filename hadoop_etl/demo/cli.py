@@ -42,7 +42,7 @@ class Duration(click.ParamType[float]):
 @click.option("--members", default=2, show_default=True, type=click.IntRange(0, 20), help="Of the modern group.")
 @click.option("--rate", default=200.0, show_default=True, type=click.FloatRange(1, 50_000), help="Events per second.")
 @click.option("--dir", "directory", type=click.Path(file_okay=False, path_type=Path), help="Keep the data here.")
-@click.option("--spark/--no-spark", default=True, help="Load into a warehouse after the first minute.")
+@click.option("--spark/--no-spark", default=True, help="Load with Spark, or in one process without a JVM.")
 @click.option("--observatory/--no-observatory", default=True, help="Serve the page.")
 @click.option("--browser/--no-browser", default=True, help="Open the page in a browser.")
 @click.option("--faults/--no-faults", default=True, help="Let the page break things.")

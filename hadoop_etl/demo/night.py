@@ -26,9 +26,9 @@ LAST_NIGHT_S = 300.0
 class Night:
     """At most one load at a time, in a process of its own. Thread: one."""
 
-    def __init__(self, directory: Path, cluster: Cluster, say: Callable[[str], None]) -> None:
+    def __init__(self, directory: Path, cluster: Cluster, master: str, say: Callable[[str], None]) -> None:
         self._warehouse, self._log = directory / "warehouse", directory / "logs" / "load.log"
-        self._schemas, self._cluster, self._say = directory / "schemas", cluster, say
+        self._schemas, self._cluster, self._master, self._say = directory / "schemas", cluster, master, say
         self._process: subprocess.Popen[bytes] | None = None
         self._nights = 0
 
@@ -37,9 +37,10 @@ class Night:
         if self._process is not None:
             return
         self._nights += 1
-        self._say(f"night {self._nights}: Spark loads what is new into {self._warehouse}")
+        self._say(f"night {self._nights}: loading what is new into {self._warehouse} (master {self._master})")
         command = [sys.executable, "-m", "kafka2011", "etl", "run", "-z", self._cluster.zookeeper]
-        command += ["-w", str(self._warehouse), "--schemas", str(self._schemas), "-t", "audit:json"]
+        command += ["-w", str(self._warehouse), "--master", self._master]
+        command += ["--schemas", str(self._schemas), "-t", "audit:json"]
         for topic in SCHEMAS:
             command += ["-t", f"{topic}:avro"]
         with self._log.open("ab") as output:

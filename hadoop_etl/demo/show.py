@@ -47,7 +47,7 @@ class Demo:
         self._choices, self._say = choices, say
         self.cluster = Cluster(directory, choices.size, settings=_SETTINGS, with_parent=True, say=say)
         self.directory = directory
-        self._night = Night(directory, self.cluster, say) if choices.spark else None
+        self._night = Night(directory, self.cluster, "local[*]" if choices.spark else "inline", say)
 
     def start(self) -> str | None:
         """Start everything; return the page's address, if there is one."""
@@ -77,11 +77,10 @@ class Demo:
             now = time.monotonic() - began
             if seconds is not None and now >= seconds:
                 return
-            if self._night is not None and now >= next_load:
+            if now >= next_load:
                 self._night.start()
                 next_load = now + self._choices.load_every_s
-            if self._night is not None:
-                self._night.look()
+            self._night.look()
             if now - said >= 15:
                 said = now
                 self._say_how_it_goes(now)
@@ -96,13 +95,11 @@ class Demo:
         caught_up(self.directory, self.cluster, groups, CATCH_UP_S)
         names = [process.name for kind in ("consumer", "member") for process in processes.of_kind(kind)]
         processes.stop(names, timeout_s=30.0)
-        loaded = self._night.finish() if self._night is not None else None
-        return make_summary(self.directory, self.cluster, groups, loaded)
+        return make_summary(self.directory, self.cluster, groups, self._night.finish())
 
     def stop(self) -> None:
         """Stop every process of the demo."""
-        if self._night is not None:
-            self._night.abandon()
+        self._night.abandon()
         self.cluster.down()
 
     def _create_topics(self) -> None:

@@ -36,7 +36,7 @@ class Summary:
     sent: int
     stored: int
     groups: dict[str, Tally]
-    loaded: Loaded | None
+    loaded: Loaded
     problems: list[str] = field(default_factory=list)
 
     def lines(self) -> list[str]:
@@ -44,8 +44,7 @@ class Summary:
         rows = [("messages produced", f"{self.sent:,}"), ("stored by the brokers", f"{self.stored:,}")]
         for group, given in self.groups.items():
             rows.append((f"delivered to {group}", f"{len(given.distinct):,}  (twice: {given.duplicates:,})"))
-        if self.loaded is not None:
-            rows += [("rows loaded", f"{self.loaded.rows:,}"), ("audit", self.loaded.verdict)]
+        rows += [("rows loaded", f"{self.loaded.rows:,}"), ("audit", self.loaded.verdict)]
         width = max(len(name) for name, _ in rows)
         lines = [f"{name.ljust(width)}  {value}" for name, value in rows]
         if self.problems:
@@ -61,7 +60,7 @@ class Summary:
                 name: {"delivered": len(given.distinct), "duplicates": given.duplicates}
                 for name, given in self.groups.items()
             },
-            "loaded": None if self.loaded is None else {"rows": self.loaded.rows, "audit": self.loaded.verdict},
+            "loaded": {"rows": self.loaded.rows, "audit": self.loaded.verdict},
             "problems": self.problems,
         }
 
@@ -78,7 +77,7 @@ def caught_up(directory: Path, cluster: Cluster, groups: list[str], patience_s: 
         time.sleep(0.5)
 
 
-def make_summary(directory: Path, cluster: Cluster, groups: list[str], loaded: Loaded | None) -> Summary:
+def make_summary(directory: Path, cluster: Cluster, groups: list[str], loaded: Loaded) -> Summary:
     """Count everything once more and name every difference."""
     sent, lost = _sent(directory)
     stored = stored_messages(cluster)
@@ -94,11 +93,10 @@ def make_summary(directory: Path, cluster: Cluster, groups: list[str], loaded: L
             summary.problems.append(f"{len(missing):,} messages were not delivered to {group}, e.g. {min(missing)}")
         if strange:
             summary.problems.append(f"{group} was given {len(strange):,} messages that no broker holds")
-    if loaded is not None:
-        if loaded.rows != len(stored):
-            summary.problems.append(f"the warehouse has {loaded.rows:,} rows for {len(stored):,} stored messages")
-        if loaded.verdict != "complete":
-            summary.problems.append(f"the audit says: {loaded.verdict}")
+    if loaded.rows != len(stored):
+        summary.problems.append(f"the warehouse has {loaded.rows:,} rows for {len(stored):,} stored messages")
+    if loaded.verdict != "complete":
+        summary.problems.append(f"the audit says: {loaded.verdict}")
     return summary
 
 
