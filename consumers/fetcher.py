@@ -29,7 +29,7 @@ from kafka2011.events import Journal
 from kafka2011.types import BrokerAddress, TopicPartition
 from kafka2011.wire import EARLIEST, LATEST, FetchRequest
 from kafka2011.wire.message import LENGTH
-from kafka2011.wire.message_set import DEFAULT_LIMITS, Limits, MessageAndOffset, decode_set, valid_bytes
+from kafka2011.wire.message_set import DEFAULT_LIMITS, Limits, MessageAndOffset, decode_set, readable_bytes, valid_bytes
 
 RESET_POLICIES = ("smallest", "largest", "raise")
 _SMALLEST_SHARE = 64 * 1024
@@ -259,7 +259,7 @@ class Fetcher:
 
     def _undecodable(self, reading: _Reading, request: FetchRequest, data: bytes, error: WireError) -> bool:
         """Grow the fetch for a message cut off, hand on what is good before a bad one, then say where it is."""
-        offset, good = request.offset, _good_bytes(data, self._limits)
+        offset, good = request.offset, readable_bytes(data, self._limits)
         if good:
             messages = decode_set(data[:good], offset, limits=self._limits, kind=reading.kind)
             after = offset + good
@@ -304,18 +304,3 @@ class Fetcher:
 def _connection(host: str, port: int) -> BrokerConnection:
     # Short attempts: the fetcher itself waits for a dead broker.
     return BrokerConnection(host, port, connect_timeout_s=1.0)
-
-
-def _good_bytes(data: bytes, limits: Limits) -> int:
-    """Bytes before the first entry that cannot be read."""
-    pos = 0
-    while len(data) - pos >= 4:
-        after = pos + 4 + LENGTH.unpack_from(data, pos)[0]
-        try:
-            if not (pos < after <= len(data)):
-                break
-            decode_set(data[pos:after], limits=limits)
-        except (InvalidMessage, InvalidMessageSize):
-            break
-        pos = after
-    return pos

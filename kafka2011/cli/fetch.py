@@ -14,7 +14,9 @@ from kafka2011.cli.message_format import choose_format
 from kafka2011.cli.offset_choice import Start, fetch_whole, find_start
 from kafka2011.cli.output import CONTEXT, broker_option, host_and_port, note
 from kafka2011.client import BrokerConnection
+from kafka2011.errors import InvalidMessage
 from kafka2011.wire import decode_set, valid_bytes
+from kafka2011.wire.message_set import readable_bytes
 
 _POLL_S = 0.1
 
@@ -63,7 +65,17 @@ def fetch(
         printed = 0
         while count is None or printed < count:
             data = fetch_whole(connection, topic, partition, at.offset, max_bytes)
-            messages = decode_set(data, at.offset)[at.skip :]
+            try:
+                messages = decode_set(data, at.offset)[at.skip :]
+            except InvalidMessage as error:
+                # Print what is good before the damage; the next turn begins at the damage and says where it is.
+                data = data[: readable_bytes(data)]
+                if not data:
+                    raise InvalidMessage(
+                        f"the message at offset {at.offset} of {topic}-{partition} is damaged ({error}); look at it with "
+                        f"`kafka2011 log verify` on the broker, or go on behind it with --offset"
+                    ) from error
+                messages = decode_set(data, at.offset)[at.skip :]
             if count is not None:
                 messages = messages[: count - printed]
             out.write(b"".join([render(topic, partition, message) for message in messages]))
@@ -74,4 +86,4 @@ def fetch(
                 if exit_at_end:
                     break
                 time.sleep(_POLL_S)
-    note(f"{printed} messages of {topic}-{partition}")
+    note(f"{printed} message{'' if printed == 1 else 's'} of {topic}-{partition}")

@@ -267,6 +267,21 @@ def validate_set(data: bytes, *, deep: bool = True, limits: Limits = DEFAULT_LIM
     return _validate(data, _Opener(limits), 0, deep)
 
 
+def readable_bytes(data: bytes, limits: Limits = DEFAULT_LIMITS) -> int:
+    """Bytes before the first entry that cannot be read: what is good of a set that ``decode_set`` refused."""
+    pos = 0
+    while len(data) - pos >= 4:
+        after = pos + 4 + LENGTH.unpack_from(data, pos)[0]
+        if not pos < after <= len(data):
+            break
+        try:
+            decode_set(data[pos:after], limits=limits)
+        except (InvalidMessage, InvalidMessageSize):
+            break
+        pos = after
+    return pos
+
+
 def _validate(data: bytes, opener: _Opener, depth: int, deep: bool = True) -> SetSummary:
     n_messages = n_entries = largest = 0
     pos, end, last_head = 0, len(data), len(data) - MAGIC_1.size
