@@ -72,8 +72,8 @@ def fetch(
                 data = data[: readable_bytes(data)]
                 if not data:
                     raise InvalidMessage(
-                        f"the message at offset {at.offset} of {topic}-{partition} is damaged ({error}); look at it with "
-                        f"`kafka2011 log verify` on the broker, or go on behind it with --offset"
+                        f"the message at offset {at.offset} of {topic}-{partition} is damaged ({error}); "
+                        "look at it with `kafka2011 log verify` on the broker, or go on behind it with --offset"
                     ) from error
                 messages = decode_set(data, at.offset)[at.skip :]
             if count is not None:
