@@ -3,8 +3,8 @@
     make soak ARGS="--for 1h --seed 7"
 
 Every few seconds, chosen by the seed, something is killed, paused, expired or stopped, and healed again; a quarter of
-the time nothing is done, so that the cluster can recover. At the end every stored message must have been delivered to both
-groups and stand in the warehouse exactly once. Duplicates are legal (§3.3) and counted; so are messages that a
+the time nothing is done, so that the cluster can recover. At the end every stored message must have been delivered to
+both groups and stand in the warehouse exactly once. Duplicates are legal (§3.3) and counted; so are messages that a
 killed broker never stored, because a 2011 producer gets no acknowledgement (§5): the audit names them (§4).
 """
 
