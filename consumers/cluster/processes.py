@@ -63,8 +63,14 @@ class Processes:
         self._children: dict[int, subprocess.Popen[bytes]] = {}
         self._file = directory / "cluster.json"
         self.facts: dict[str, Any] = {}
-        self.all: dict[str, Process] = {}
+        self._all: dict[str, Process] = {}
         self.load()
+
+    @property
+    def all(self) -> dict[str, Process]:
+        """Every process by name, as the file has it now."""
+        self._refresh()
+        return self._all
 
     def load(self) -> None:
         """Read the file; a missing one is an empty cluster."""
@@ -74,7 +80,7 @@ class Processes:
     def _refresh(self) -> None:
         """Read the processes again: someone else may have started one. The facts stay as this object has them."""
         try:
-            self.all = {name: Process(**known) for name, known in self._content()["processes"].items()}
+            self._all = {name: Process(**known) for name, known in self._content()["processes"].items()}
         except TypeError as error:
             raise ClusterError(f"{self._file} cannot be read ({error}); remove it to start afresh") from error
 
@@ -95,14 +101,14 @@ class Processes:
         with (self.directory / "cluster.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             self._refresh()
-            self.all[process.name] = process
+            self._all[process.name] = process
             self.save()
 
     def save(self) -> None:
         """Write the file whole or not at all."""
         self.directory.mkdir(parents=True, exist_ok=True)
         temporary = self._file.with_suffix(".new")
-        known = {name: asdict(process) for name, process in self.all.items()}
+        known = {name: asdict(process) for name, process in self._all.items()}
         temporary.write_text(json.dumps({"facts": self.facts, "processes": known}, indent=1))
         os.replace(temporary, self._file)
 
@@ -120,7 +126,6 @@ class Processes:
             self.wait_ready(process.name, timeout_s)
 
     def _start_without_waiting(self, process: Process) -> None:
-        self._refresh()
         known = self.all.get(process.name)
         if known is not None and known.running:
             return
@@ -159,11 +164,11 @@ class Processes:
 
     def send(self, name: str, number: int) -> bool:
         """Send a signal to ``name``; False if it does not run."""
-        self._refresh()
-        if name not in self.all:
-            known = ", ".join(sorted(self.all)) or "nothing"
+        processes = self.all
+        if name not in processes:
+            known = ", ".join(sorted(processes)) or "nothing"
             raise ClusterError(f"there is no {name!r} in this cluster; it has {known}")
-        process = self.all[name]
+        process = processes[name]
         return process.started is not None and signal_process(process.pid, process.started, number)
 
     def stop(self, names: list[str], *, timeout_s: float = 15.0, say: Callable[[str], None] | None = None) -> None:
@@ -189,8 +194,7 @@ class Processes:
 
     def of_kind(self, kind: str) -> list[Process]:
         """The processes of one kind, in the order of their names."""
-        self._refresh()
-        return [self.all[name] for name in sorted(self.all) if self.all[name].kind == kind]
+        return [process for _, process in sorted(self.all.items()) if process.kind == kind]
 
     def log_file(self, name: str) -> Path:
         """Where ``name`` writes."""

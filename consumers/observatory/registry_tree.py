@@ -15,8 +15,8 @@ from typing import Any
 
 from zk_registry.operations import Children, Get, Node, NoNode, Registry
 
-MAX_NODES = 4_000
-"""Enough for a demo many times over, and about a second's worth of questions."""
+MAX_NODES = 2_000
+"""Enough for a demo many times over, and a second or two of questions on a busy machine."""
 
 _SKIPPED = ("/zookeeper",)
 

@@ -101,7 +101,9 @@ class Chromium:
 
     def open(self, address: str) -> None:
         """Go there; return when the page has drawn something."""
+        # From a blank page: only the part after # may differ, and then nothing would be loaded.
         self.call("Page.navigate", url="about:blank")
+        self.wait("location.href === 'about:blank' && document.readyState === 'complete'", "the page is blank")
         self.call("Page.navigate", url=address)
         self.wait("document.querySelector('#pane')?.children.length > 0", f"{address} shows something")
 
