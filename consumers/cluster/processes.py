@@ -160,6 +160,7 @@ class Processes:
                 raise ClusterError(f"{name} is not ready after {timeout_s:.0f} s (log: {self.log_file(name)})")
             time.sleep(0.02)
         process.ready = json.loads(ready_file.read_text() or "{}")
+        process.arguments = _with_ports(process.arguments, process.ready)
         self._remember(process)
 
     def send(self, name: str, number: int) -> bool:
@@ -215,6 +216,18 @@ class Processes:
         child = self._children.get(process.pid)
         if child is not None:
             child.poll()
+
+
+def _with_ports(arguments: list[str], ready: Mapping[str, Any]) -> list[str]:
+    """The same command with the ports it was given, so that it listens there again when it is started again."""
+    pinned = list(arguments)
+    for place, argument in enumerate(arguments):
+        if argument == "0" and arguments[place - 1] == "--port" and ready.get("port"):
+            pinned[place] = str(ready["port"])
+        for setting, which in (("modern.port", "modern_port"), ("admin.port", "admin_port")):
+            if argument == f"{setting}=0" and ready.get(which):
+                pinned[place] = f"{setting}={ready[which]}"
+    return pinned
 
 
 def write_ready(path: str | None, facts: Mapping[str, Any]) -> None:
