@@ -84,7 +84,8 @@ function draw() {
   // A pane that holds a form keeps it: drawing again would take the words away from whoever types.
   if (pane.dataset.drawn === state.pane && PANES[state.pane].update) PANES[state.pane].update(pane, state.view, state);
   else {
-    replace(pane, PANES[state.pane].draw(state.view, state, pane.clientWidth - 44)); // less its padding
+    const width = pane.clientWidth - 2 * parseFloat(getComputedStyle(pane).paddingLeft);
+    replace(pane, PANES[state.pane].draw(state.view, state, Math.floor(width)));
     pane.dataset.drawn = state.pane;
   }
 }
