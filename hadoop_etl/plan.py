@@ -128,8 +128,9 @@ def _hash(body: Mapping[str, Any]) -> str:
 
 
 def new_load(created_ms: int) -> str:
-    """A name no other load has, in order of time: ``20110612T030000-1f2e3d4c``."""
-    return datetime.fromtimestamp(created_ms / 1000, UTC).strftime("%Y%m%dT%H%M%S") + "-" + secrets.token_hex(4)
+    """A name no other load has, in order of time: ``20110612T030000123-1f2e3d4c``."""
+    moment = datetime.fromtimestamp(created_ms // 1000, UTC).strftime("%Y%m%dT%H%M%S")
+    return f"{moment}{created_ms % 1000:03d}-{secrets.token_hex(4)}"
 
 
 def read_plan(text: str, where: str) -> Plan:
