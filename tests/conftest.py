@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("house", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
 
-_REAL = ("integration", "interop", "walks")
+_REAL = ("integration", "interop", "paper", "unit", "walks")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give tests against real processes a second try on a busy machine; the summary names each that needed it."""
+    """Give tests with processes, sockets or threads another try on a busy machine; the summary names each that took it."""
     for item in items:
         if Path(str(item.fspath)).relative_to(Path(__file__).parent).parts[0] in _REAL:
             item.add_marker(pytest.mark.flaky(reruns=2))

@@ -6,6 +6,7 @@ import json
 
 from kafka2011.clock import ManualClock
 from kafka2011.producer import Audit, Producer
+from kafka2011.wire.message_set import decode_set
 from tests.unit.producer.puppet import PuppetBroker
 from tests.waiting import until
 
@@ -61,8 +62,8 @@ def test_the_producer_publishes_the_counts(broker: PuppetBroker) -> None:
     counted: dict[str, int] = {}
     for request in broker.produced:
         if request.topic == "audit":
-            for line in request.data.split(b"{")[1:]:
-                event = json.loads(b"{" + line[: line.index(b"}") + 1])
+            for message in decode_set(request.data):
+                event = json.loads(message.payload)
                 counted[event["topic"]] = counted.get(event["topic"], 0) + event["count"]
     assert counted == {"clicks": 3, "views": 1}
 
