@@ -15,7 +15,7 @@ _REAL = ("integration", "interop", "paper", "unit", "walks")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give tests with processes, sockets or threads another try on a busy machine; the summary names each that took it."""
+    """Give tests with processes, sockets or threads another try on a busy machine; the summary names them."""
     for item in items:
         if Path(str(item.fspath)).relative_to(Path(__file__).parent).parts[0] in _REAL:
             item.add_marker(pytest.mark.flaky(reruns=2))
