@@ -94,7 +94,7 @@ class Kafka2011(System):
         return watch.seconds()
 
     def group(self, topic: str, messages: int) -> float:
-        """One consumer of a group (Algorithm 1), from its first message to its last; joining and leaving not counted."""
+        """One consumer of a group (Algorithm 1), from its first message to its last, without joining and leaving."""
         from consumers import Consumer
 
         consumer = Consumer(self.hint, f"bench-{os.getpid()}", timeout_s=PATIENCE_S)
