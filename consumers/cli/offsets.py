@@ -13,8 +13,9 @@ from typing import IO
 
 import click
 
+from consumers.group_protocol.member.groups import ModernGroups, StoredOffsets
 from consumers.groups import zookeeper_groups
-from kafka2011.cli.output import CONTEXT, fail, note, zookeeper_option
+from kafka2011.cli.output import CONTEXT, fail, json_option, note, show, zookeeper_option
 from kafka2011.types import BrokerPartition
 from zk_registry import paths
 from zk_registry.consumers import groups as all_groups
@@ -25,7 +26,12 @@ _LINE = re.compile(r"/consumers/([^/]+)/offsets/([^/]+)/(\d+)-(\d+):(\d{1,19})\Z
 
 @click.group(context_settings=CONTEXT)
 def offsets() -> None:
-    """Stored offsets as a file: export, import (§3.2)."""
+    """Stored offsets: to a file, from a file, and between the two kinds of group (§3.2).
+
+    \b
+    kafka2011 offsets export --group billing > billing.offsets
+    kafka2011 offsets copy billing --to modern --execute
+    """
 
 
 @offsets.command("export", context_settings=CONTEXT)
@@ -79,3 +85,52 @@ def import_offsets(zookeeper: str, source: Path) -> None:
         for (group, topic), stored in wanted.items():
             OffsetRegistry(groups.registry, group).write(topic, stored)
     note(f"{n_lines} offsets imported")
+
+
+@offsets.command("copy", context_settings=CONTEXT)
+@zookeeper_option
+@click.argument("group")
+@click.option("--to", "target", type=click.Choice(["modern", "zookeeper"]), required=True, help="Where they shall be.")
+@click.option("--execute", is_flag=True, help="Do it; without, only say what would be stored.")
+@json_option
+def copy_offsets(zookeeper: str, group: str, target: str, execute: bool, as_json: bool) -> None:
+    """Carry a group's offsets from Algorithm 1 to the modern protocol, or back.
+
+    An offset is the same number in both worlds: the byte position of the next message. Stop the group first.
+
+    \b
+    kafka2011 offsets copy billing --to modern
+    kafka2011 offsets copy billing --to zookeeper --execute
+    """
+    modern = ModernGroups.open({"zookeeper": zookeeper})
+    if modern is None:
+        fail("no broker has published a modern port; start brokers with modern.port")
+        return
+    try:
+        with zookeeper_groups(zookeeper) as groups:
+            registry = OffsetRegistry(groups.registry, group)
+            old: StoredOffsets = {topic: dict(registry.read_all(topic)) for topic in registry.topics()}
+            new = modern.offsets(group)
+            source, there = (old, new) if target == "modern" else (new, old)
+            show(
+                [
+                    {"topic": topic, "partition": str(part), "now": there.get(topic, {}).get(part), "then": offset}
+                    for topic, stored in sorted(source.items())
+                    for part, offset in sorted(stored.items())
+                ],
+                as_json=as_json,
+                empty=f"group {group} has no offsets to copy",
+            )
+            if not execute:
+                note("nothing was stored; add --execute to do this")
+                return
+            if groups.members(group):
+                fail(f"nothing was stored: group {group} has members in ZooKeeper; stop them first")
+            if target == "modern":
+                modern.store(group, source)
+            else:
+                for topic, stored in source.items():
+                    registry.write(topic, stored)
+    finally:
+        modern.close()
+    note(f"{sum(map(len, source.values()))} offsets stored")

@@ -12,12 +12,16 @@ from consumers.group_protocol.codec import ApiKey, Struct
 from consumers.group_protocol.member.cluster import Cluster, Topics, check
 from consumers.group_protocol.subscription import decode_assignment, topics_of
 from consumers.groups import GroupRow, PartitionRow
-from kafka2011.types import TopicPartition
+from kafka2011.errors import Kafka2011Error
+from kafka2011.types import BrokerPartition, TopicPartition
 from zk_registry.brokers import BrokerRegistry
 from zk_registry.session import ZooKeeperSession
 
 _CLIENT = "kafka2011-group"
 _LATEST = -1
+
+StoredOffsets = dict[str, dict[BrokerPartition, int]]
+"""Next offset to read by topic and partition: the same number in both worlds, because offsets are bytes in both."""
 
 
 class ModernGroups:
@@ -76,12 +80,52 @@ class ModernGroups:
         ends = self._log_ends(partitions)
         return [PartitionRow(p.topic, str(p.partition), owners.get(p), offsets.get(p), ends.get(p)) for p in partitions]
 
+    def offsets(self, group: str) -> StoredOffsets:
+        """What the group has committed, by the registries' names of the partitions."""
+        connection = self._cluster.coordinator(group)
+        fetched = connection.ask(ApiKey.OFFSET_FETCH, 5, Struct(group=group, topics=None))
+        connection.close()
+        check(f"fetching offsets of {group}", fetched.error)
+        places = self._cluster.topics({topic.name for topic in fetched.topics}).places
+        found: StoredOffsets = {}
+        for topic in fetched.topics:
+            for each in topic.partitions:
+                place = places.get(TopicPartition(topic.name, each.index))
+                if place is not None and each.offset >= 0:
+                    found.setdefault(topic.name, {})[place] = int(each.offset)
+        return found
+
+    def store(self, group: str, offsets: StoredOffsets) -> None:
+        """Commit for a group without members; raises GroupError if the coordinator refuses."""
+        places = self._cluster.topics(offsets).places
+        numbers = {(partition.topic, place): partition.partition for partition, place in places.items()}
+        for topic, place in ((topic, place) for topic, stored in offsets.items() for place in stored):
+            if (topic, place) not in numbers:
+                raise Kafka2011Error(f"the modern port knows no {place} of {topic} yet; nothing was stored, try again")
+        rows = [
+            Struct(
+                name=topic,
+                partitions=[
+                    Struct(index=numbers[topic, place], offset=offset, metadata="")
+                    for place, offset in sorted(stored.items())
+                ],
+            )
+            for topic, stored in offsets.items()
+        ]
+        connection = self._cluster.coordinator(group)
+        answer = connection.ask(ApiKey.OFFSET_COMMIT, 7, Struct(group=group, member="", instance=None, topics=rows))
+        connection.close()
+        for topic in answer.topics:
+            for each in topic.partitions:
+                check(f"storing the offset of {topic.name} {each.index} for {group}", each.error, "has it members?")
+
     def _log_ends(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
         topics: Topics = self._cluster.topics({p.topic for p in partitions})
         by_broker: dict[int, list[TopicPartition]] = {}
         for partition in partitions:
-            if partition in topics.places:
-                by_broker.setdefault(topics.places[partition].broker_id, []).append(partition)
+            place = topics.places.get(partition)
+            if place is not None and place.broker_id in topics.brokers:  # a broker that is away cannot say
+                by_broker.setdefault(place.broker_id, []).append(partition)
         ends = {}
         for broker_id, wanted in by_broker.items():
             connection = self._cluster.broker(*topics.brokers[broker_id])
