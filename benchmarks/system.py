@@ -10,6 +10,7 @@ import os
 import socket
 import subprocess
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,7 +50,7 @@ class Cell:
         return {"consume": "consume", "group": "consume in a group"}.get(self.role, f"produce, batch {self.batch}")
 
 
-class System:
+class System(ABC):
     """Base of all systems."""
 
     name: ClassVar[str]
@@ -66,10 +67,11 @@ class System:
         """Why it cannot be measured here; None if it can."""
         return None
 
+    @abstractmethod
     def cells(self, scale: float) -> list[Cell]:
-        raise NotImplementedError
+        """What is measured of it, with how many messages."""
 
-    def start(self, directory: Path) -> None:
+    def start(self, directory: Path) -> None:  # noqa: B027 - one without a server of its own has nothing to start
         """Start the server with its data in ``directory``."""
 
     def stop(self) -> None:
@@ -94,13 +96,13 @@ class System:
             total += sum(sum(member.cpu_times()[:2]) for member in family if member.is_running())
         return total
 
+    @abstractmethod
     def produce(self, topic: str, payloads: Sequence[bytes], batch: int) -> float:
         """Publish everything; return the seconds until the server has it."""
-        raise NotImplementedError
 
     def consume(self, topic: str, messages: int) -> float:
         """Read everything; return the seconds."""
-        raise NotImplementedError
+        raise TypeError(f"{self.name} is only published to: its cells must not ask for reading")
 
     def spawn(self, command: Sequence[str], directory: Path, environ: dict[str, str] | None = None) -> None:
         """Start a server process that ends with us; its output goes to ``directory``."""
