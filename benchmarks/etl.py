@@ -33,7 +33,7 @@ from hadoop_etl.warehouse import Warehouse
 from kafka2011.avro import FileSchemaRegistry
 from kafka2011.client import BrokerConnection
 from kafka2011.testing import BrokerProcess
-from kafka2011.wire.message_set import encode_set
+from kafka2011.wire import encode_set
 from tests.waiting import until
 
 SIZE = 200

@@ -22,7 +22,7 @@ from kazoo.client import KazooClient
 from consumers.cluster.cli import observatory_process
 from consumers.cluster.cluster import Cluster, Size
 from kafka2011.client import BrokerConnection
-from kafka2011.wire.message_set import encode_set
+from kafka2011.wire import encode_set
 
 TOPIC = "clicks"
 PANES = ("segments", "zookeeper", "ownership", "groups", "brokers")

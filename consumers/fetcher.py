@@ -1,6 +1,6 @@
 """Pull one broker's partitions in the background: one thread, one connection, one MULTIFETCH at a time.
 
-Each round asks for every partition that is not paused and hands on whole decoded chunks, CRCs checked. The fetch
+Each round asks for every partition that is not paused and hands on whole chunks, CRCs checked. The fetch
 position moves only after a chunk was handed on. A dead broker is waited for, never given up. A message larger than the
 fetch grows the fetch, up to a limit.
 
@@ -27,9 +27,18 @@ from kafka2011.errors import (
 )
 from kafka2011.events import Journal
 from kafka2011.types import BrokerAddress, TopicPartition
-from kafka2011.wire import EARLIEST, LATEST, FetchRequest
+from kafka2011.wire import (
+    DEFAULT_LIMITS,
+    EARLIEST,
+    LATEST,
+    FetchRequest,
+    Limits,
+    MessageAndOffset,
+    ReadSet,
+    read_set,
+    readable_bytes,
+)
 from kafka2011.wire.message import LENGTH
-from kafka2011.wire.message_set import DEFAULT_LIMITS, Limits, MessageAndOffset, decode_set, readable_bytes, valid_bytes
 
 RESET_POLICIES = ("smallest", "largest", "raise")
 _SMALLEST_SHARE = 64 * 1024
@@ -54,7 +63,7 @@ class FetchedChunk:
     """
 
     source: TopicPartition
-    messages: list[MessageAndOffset]
+    messages: ReadSet | list[MessageAndOffset]
     offset: int
     next_offset: int
     size: int
@@ -249,19 +258,18 @@ class Fetcher:
         if not answer:
             return False
         try:
-            messages = decode_set(answer, offset, limits=self._limits, kind=reading.kind)
+            messages = read_set(answer, offset, limits=self._limits, kind=reading.kind)
         except (InvalidMessage, InvalidMessageSize) as error:
             return self._undecodable(reading, request, answer, error)
         reading.size = 0
-        # Messages that decompress to nothing leave no trace but their bytes.
-        after = messages[-1].next_offset if messages else offset + valid_bytes(answer)
+        after = offset + messages.size
         return self._move(reading, after, FetchedChunk(source, messages, offset, after, len(answer)))
 
     def _undecodable(self, reading: _Reading, request: FetchRequest, data: bytes, error: WireError) -> bool:
         """Grow the fetch for a message cut off, hand on what is good before a bad one, then say where it is."""
         offset, good = request.offset, readable_bytes(data, self._limits)
         if good:
-            messages = decode_set(data[:good], offset, limits=self._limits, kind=reading.kind)
+            messages = read_set(data[:good], offset, limits=self._limits, kind=reading.kind)
             after = offset + good
             return self._move(reading, after, FetchedChunk(reading.source, messages, offset, after, good))
         size = 4 + LENGTH.unpack_from(data)[0] if len(data) >= 4 else request.max_size + 1

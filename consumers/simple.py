@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from types import TracebackType
 
 from kafka2011.client import BrokerConnection
@@ -23,8 +24,9 @@ from kafka2011.wire import (
     FetchRequest,
     Limits,
     MessageAndOffset,
+    ReadSet,
     decode_set,
-    valid_bytes,
+    read_set,
 )
 
 _IDLE_S = 0.1
@@ -63,7 +65,7 @@ class SimpleConsumer:
 
         A message larger than ``fetch_size`` is fetched with as much as it needs, up to ``max_fetch_size``.
         """
-        return self._fetch(topic, partition, offset, fetch_size)[0]
+        return list(self._fetch(topic, partition, offset, fetch_size))
 
     def multifetch(self, fetches: Sequence[FetchRequest]) -> list[list[MessageAndOffset] | Kafka2011Error]:
         """Several fetches in one request; each answer is its messages, or its error."""
@@ -85,16 +87,16 @@ class SimpleConsumer:
     ) -> Iterator[MessageAndOffset]:
         """Every message from ``offset`` on: for ever, up to ``until``, or (not ``follow``) up to the end of the log."""
         while until is None or offset < until:
-            found, after = self._fetch(topic, partition, offset, fetch_size)
-            for message in found:
-                if until is not None and message.offset >= until:
-                    return
-                yield message
-            if after == offset:
+            found = self._fetch(topic, partition, offset, fetch_size)
+            if until is None:
+                yield from found
+            else:
+                yield from takewhile(lambda message: message.offset < until, found)
+            if not found.size:
                 if not follow:
                     return
                 self._clock.sleep(_IDLE_S)
-            offset = after
+            offset += found.size
 
     def offsets(self, topic: str, partition: int, time_ms: int = LATEST, max_offsets: int = 1) -> list[int]:
         """Offsets of segments begun before a time, newest first (spec §2.7)."""
@@ -108,12 +110,11 @@ class SimpleConsumer:
         """The offset after the last message that may be read."""
         return (self.offsets(topic, partition, LATEST) or [0])[0]
 
-    def _fetch(self, topic: str, partition: int, offset: int, size: int) -> tuple[list[MessageAndOffset], int]:
-        """Messages, and the offset after them."""
+    def _fetch(self, topic: str, partition: int, offset: int, size: int) -> ReadSet:
         while True:
             data = self._connection.fetch(topic, partition, offset, size)
             try:
-                found = decode_set(data, offset, limits=self._limits)
+                return read_set(data, offset, limits=self._limits)
             except InvalidMessageSize:
                 if len(data) < size:
                     raise
@@ -123,8 +124,6 @@ class SimpleConsumer:
                         "raise max_fetch_size"
                     ) from None
                 size = min(2 * size, self._max_fetch_size)
-                continue
-            return found, found[-1].next_offset if found else offset + valid_bytes(data)
 
 
 class Checkpoint:

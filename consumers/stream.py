@@ -52,7 +52,7 @@ def message_class(topic: str, partition: BrokerPartition) -> type[StreamMessage]
 
 
 def _rebuild(topic: str, partition: BrokerPartition, fields: tuple[bytes, int, int, int]) -> StreamMessage:
-    return message_class(topic, partition)(*fields)
+    return message_class(topic, partition)(fields)
 
 
 class Reader:

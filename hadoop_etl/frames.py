@@ -21,9 +21,9 @@ from isal.isal_zlib import crc32
 
 from hadoop_etl.checksum import combined
 from kafka2011.errors import WireError
+from kafka2011.wire import DEFAULT_LIMITS
 from kafka2011.wire.compression import decompress
 from kafka2011.wire.message import CODEC_MASK, Codec
-from kafka2011.wire.message_set import DEFAULT_LIMITS
 
 MAX_ENTRY = 64 << 20
 """No entry is longer: a length beyond it is damage, whatever follows."""
@@ -143,9 +143,7 @@ def _whole(data: bytes, bounds: Ints, frames: Frames, offset: int) -> bool:
     plain = codec == 0
     everything = bool(plain.all())
     kept = payload if everything else payload.filter(pa.array(plain))
-    frames.rows.append(
-        Rows(offset + starts[plain], np.zeros(len(kept), dtype=np.int64), offset + ends[plain], kept)
-    )
+    frames.rows.append(Rows(offset + starts[plain], np.zeros(len(kept), dtype=np.int64), offset + ends[plain], kept))
     if not everything:
         for i in np.flatnonzero(~plain):
             _open(payload[int(i)].as_py(), int(codec[i]), offset + int(starts[i]), offset + int(ends[i]), frames)

@@ -14,7 +14,7 @@ from kafka2011.client import BrokerConnection
 from kafka2011.errors import Kafka2011Error
 from kafka2011.producer import Producer
 from kafka2011.testing import BrokerProcess
-from kafka2011.wire import decode_set
+from kafka2011.wire import read_set
 
 ENTRY = 210
 
@@ -86,7 +86,7 @@ class Kafka2011(System):
         offset = seen = size = 0
         with BrokerConnection("127.0.0.1", self.port) as connection:
             while seen < messages:
-                for message in decode_set(connection.fetch(topic, 0, offset, 1 << 20), offset):
+                for message in read_set(connection.fetch(topic, 0, offset, 1 << 20), offset):
                     seen += 1
                     size += len(message.payload)
                 offset = message.next_offset

@@ -22,7 +22,7 @@ from consumers.group_protocol.events import OffsetsCrowded
 from kafka2011.errors import InvalidMessageSize, MessageTooLarge
 from kafka2011.events import Journal
 from kafka2011.log.log import Log
-from kafka2011.wire.message_set import MessageAndOffset, decode_set, encode_set
+from kafka2011.wire import MessageAndOffset, decode_set, encode_set
 
 _length = struct.Struct(">i").unpack_from
 _HEADER_SIZE = 10

@@ -24,7 +24,7 @@ from kafka2011.failpoints import fail_point
 from kafka2011.log.log import Log
 from kafka2011.log.settings import LogSettings
 from kafka2011.log.store import LogStore
-from kafka2011.wire.message_set import decode_set, encode_set
+from kafka2011.wire import decode_set, encode_set
 
 TOPIC = "__consumer_offsets"
 N_PARTITIONS = 50

@@ -24,7 +24,7 @@ from consumers.group_protocol.offsets_log import partition_of
 from consumers.group_protocol.sasl import Users
 from consumers.group_protocol.topic_counts import TopicCounts
 from kafka2011.types import BrokerAddress, BrokerPartition, is_legal_name
-from kafka2011.wire.message_set import DEFAULT_LIMITS
+from kafka2011.wire import DEFAULT_LIMITS
 
 if TYPE_CHECKING:
     from kafka2011.broker.service import Broker

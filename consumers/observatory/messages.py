@@ -15,9 +15,8 @@ from typing import Any
 from kafka2011.client import BrokerConnection
 from kafka2011.errors import Kafka2011Error
 from kafka2011.types import BrokerPartition
-from kafka2011.wire import EARLIEST, LATEST
+from kafka2011.wire import EARLIEST, LATEST, valid_bytes
 from kafka2011.wire.message import crc32
-from kafka2011.wire.message_set import valid_bytes
 
 Decoder = Callable[[bytes], tuple[Any | None, str]]
 """A payload's meaning and the name of its format; ``None, ""`` if it is just bytes."""
@@ -126,9 +125,7 @@ def _holding(connection: BrokerConnection, topic: str, partition: int, first: in
     return found
 
 
-def _last_messages(
-    connection: BrokerConnection, topic: str, partition: int, first: int, last: int, wanted: int
-) -> int:
+def _last_messages(connection: BrokerConnection, topic: str, partition: int, first: int, last: int, wanted: int) -> int:
     """Where the last ``wanted`` messages begin: walk from a segment start, since offsets cannot be counted back."""
     starts = [start for start in connection.offsets(topic, partition, LATEST, 1000) if start < last] or [first]
     for start in starts:

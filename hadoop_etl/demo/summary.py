@@ -15,7 +15,7 @@ from consumers.cluster.cluster import Cluster
 from hadoop_etl.demo.deliveries import Place, Tally, tally
 from hadoop_etl.demo.events import SCHEMAS
 from kafka2011.client import BrokerConnection
-from kafka2011.wire.message_set import decode_set
+from kafka2011.wire import decode_set
 from kafka2011.wire.offsets import EARLIEST, LATEST
 from zk_registry.brokers import BrokerRegistry
 from zk_registry.session import ZooKeeperSession

@@ -15,8 +15,7 @@ from kafka2011.cli.offset_choice import Start, fetch_whole, find_start
 from kafka2011.cli.output import CONTEXT, broker_option, host_and_port, note
 from kafka2011.client import BrokerConnection
 from kafka2011.errors import InvalidMessage
-from kafka2011.wire import decode_set, valid_bytes
-from kafka2011.wire.message_set import readable_bytes
+from kafka2011.wire import decode_set, readable_bytes, valid_bytes
 
 _POLL_S = 0.1
 

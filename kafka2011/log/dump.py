@@ -16,8 +16,8 @@ from pathlib import Path
 from kafka2011.errors import InvalidMessage, Kafka2011Error, WireError
 from kafka2011.log.scan import entry_at, intact_after
 from kafka2011.log.segment import SUFFIX
+from kafka2011.wire import decode_set
 from kafka2011.wire.message import Codec, codec_of
-from kafka2011.wire.message_set import decode_set
 
 _SEGMENT_OR_QUARANTINED = re.compile(r"([0-9]{1,20})\.kafka(\.[a-z]+[0-9]*)?\Z")
 

@@ -12,8 +12,9 @@ import re
 from collections.abc import Iterator
 
 from kafka2011.errors import InvalidMessage, WireError
+from kafka2011.wire import validate_set
+from kafka2011.wire.entry import Entry, read_entry
 from kafka2011.wire.message import LENGTH, SMALLEST_ENTRY
-from kafka2011.wire.message_set import Entry, read_entry, validate_set
 
 _CHUNK = 1024 * 1024
 _MAYBE_ENTRY = re.compile(rb"(?=[\x00-\x7f]...[\x00\x01])(?!\x00\x00\x00[\x00-\x04])", re.DOTALL)

@@ -10,29 +10,19 @@ import struct
 from kafka2011.errors import InvalidRequest
 from kafka2011.wire import acked_produce, fetch, multifetch, multiproduce, offsets, produce
 from kafka2011.wire.acked_produce import AckedProduceRequest, AckLevel
+from kafka2011.wire.entry import DEFAULT_LIMITS, Limits, valid_bytes
 from kafka2011.wire.fetch import FetchRequest
 from kafka2011.wire.fields import I16
 from kafka2011.wire.frame import FrameSplitter
 from kafka2011.wire.message import Codec, Message, crc32, encode_message
-from kafka2011.wire.message_set import (
-    DEFAULT_LIMITS,
-    Limits,
-    MessageAndOffset,
-    MessageSet,
-    SetSummary,
-    decode_set,
-    encode_set,
-    valid_bytes,
-    validate_set,
-)
+from kafka2011.wire.message_set import MessageSet, SetSummary, encode_set, validate_set
 from kafka2011.wire.multifetch import MultiFetchRequest
 from kafka2011.wire.multiproduce import MultiProduceRequest
 from kafka2011.wire.offsets import EARLIEST, LATEST, OffsetsRequest
 from kafka2011.wire.produce import ProduceRequest
+from kafka2011.wire.reading import MessageAndOffset, ReadSet, decode_set, read_set, readable_bytes
 
-Request = (
-    ProduceRequest | FetchRequest | MultiFetchRequest | MultiProduceRequest | OffsetsRequest | AckedProduceRequest
-)
+Request = ProduceRequest | FetchRequest | MultiFetchRequest | MultiProduceRequest | OffsetsRequest | AckedProduceRequest
 
 
 def parse_request(data: bytes) -> Request:
@@ -73,6 +63,7 @@ __all__ = [
     "MultiProduceRequest",
     "OffsetsRequest",
     "ProduceRequest",
+    "ReadSet",
     "Request",
     "SetSummary",
     "crc32",
@@ -80,6 +71,8 @@ __all__ = [
     "encode_message",
     "encode_set",
     "parse_request",
+    "read_set",
+    "readable_bytes",
     "valid_bytes",
     "validate_set",
 ]

@@ -131,7 +131,8 @@ class Reading:
         return any(partition not in self._paused for partition, _ in self._queue)
 
     def _open(self, partition: TopicPartition, chunk: FetchedChunk, at_most: int) -> list[Message]:
-        some, rest = chunk.messages[:at_most], chunk.messages[at_most:]
+        messages = list(chunk.messages)
+        some, rest = messages[:at_most], messages[at_most:]
         if rest:
             left = FetchedChunk(chunk.source, rest, some[-1].next_offset, chunk.next_offset, chunk.size)
             self._queue.appendleft((partition, left))

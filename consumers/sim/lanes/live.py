@@ -28,7 +28,7 @@ from kafka2011.child import die_with_parent
 from kafka2011.client import BrokerConnection
 from kafka2011.errors import RequestTimedOut
 from kafka2011.testing import BrokerProcess
-from kafka2011.wire.message_set import encode_set
+from kafka2011.wire import encode_set
 from zk_registry.embedded import EmbeddedZooKeeper
 
 LIVE = ("one-joins", "one-leaves", "join-storm", "crash", "pause", "rolling-restart")

@@ -15,7 +15,7 @@ import pytest
 
 from kafka2011.child import is_alive
 from kafka2011.client import BrokerConnection
-from kafka2011.wire.message_set import decode_set, encode_set
+from kafka2011.wire import decode_set, encode_set
 from tests.waiting import until
 
 

@@ -92,7 +92,7 @@ class Drill:
         topic, partition = name.split()
         script = (
             "import sys, json; from kafka2011.client import BrokerConnection; "
-            "from kafka2011.wire.message_set import decode_set\n"
+            "from kafka2011.wire import decode_set\n"
             "host, topic, partition, end = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])\n"
             "found, offset = [], 0\n"
             "with BrokerConnection(host, 9092) as c:\n"

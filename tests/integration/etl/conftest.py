@@ -23,9 +23,8 @@ from kafka2011.client import BrokerConnection
 from kafka2011.events import Journal
 from kafka2011.testing import BrokerProcess
 from kafka2011.types import BrokerPartition
-from kafka2011.wire import AckLevel
+from kafka2011.wire import AckLevel, decode_set, encode_set
 from kafka2011.wire.message import Codec
-from kafka2011.wire.message_set import decode_set, encode_set
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,9 +76,7 @@ class Town:
         return Cluster.from_brokers(self.broker.address)
 
     def night(self, runner: Runner | None = None, options: Options | None = None, **more: Any) -> Night:
-        return Night(
-            self.warehouse, self.cluster(), runner or InlineRunner(), Journal(), options or Options(), **more
-        )
+        return Night(self.warehouse, self.cluster(), runner or InlineRunner(), Journal(), options or Options(), **more)
 
     def load(self, runner: Runner | None = None, options: Options | None = None, **more: Any) -> dict[str, Any]:
         return self.night(runner, options, **more).run([self.topic])

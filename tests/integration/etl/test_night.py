@@ -30,9 +30,8 @@ from kafka2011.client import BrokerConnection
 from kafka2011.events import Journal
 from kafka2011.producer.audit import Audit
 from kafka2011.testing import BrokerProcess
-from kafka2011.wire import AckLevel
+from kafka2011.wire import AckLevel, encode_set
 from kafka2011.wire.message import Codec
-from kafka2011.wire.message_set import encode_set
 from tests.integration.etl.conftest import BROKER, NOW_MS, PART_0, Town, event
 
 DAY_MS = 86_400_000

@@ -12,7 +12,7 @@ import pytest
 from consumers.group_protocol.member import Member
 from kafka2011.client import BrokerConnection
 from kafka2011.testing import BrokerProcess
-from kafka2011.wire.message_set import encode_set
+from kafka2011.wire import encode_set
 
 QUICK = {
     "modern.port": 0,

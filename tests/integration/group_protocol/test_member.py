@@ -13,7 +13,7 @@ from consumers.group_protocol.member.errors import CommitRefused
 from kafka2011.client import BrokerConnection
 from kafka2011.testing import BrokerProcess
 from kafka2011.types import TopicPartition
-from kafka2011.wire.message_set import encode_set
+from kafka2011.wire import encode_set
 from tests.integration.group_protocol.conftest import MakeMember, fill
 from tests.waiting import until
 

@@ -9,7 +9,7 @@ from consumers.group_protocol.member.groups import ModernGroups
 from kafka2011.client import BrokerConnection
 from kafka2011.testing import BrokerProcess
 from kafka2011.types import BrokerPartition
-from kafka2011.wire.message_set import encode_set
+from kafka2011.wire import encode_set
 from tests.waiting import until
 from zk_registry.offsets import OffsetRegistry
 from zk_registry.session import ZooKeeperSession

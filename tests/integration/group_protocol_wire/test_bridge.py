@@ -9,8 +9,8 @@ from consumers.group_protocol.codec import ApiKey, Struct
 from consumers.group_protocol.error_codes import ErrorCode
 from kafka2011.client import BrokerConnection
 from kafka2011.testing import BrokerProcess
+from kafka2011.wire import decode_set, encode_set
 from kafka2011.wire.message import Codec
-from kafka2011.wire.message_set import decode_set, encode_set
 from tests.integration.group_protocol_wire.wire_client import WireClient, fetch_body, produce_body
 from tests.unit.group_protocol_wire.test_batches import built, compressed
 from tests.waiting import until

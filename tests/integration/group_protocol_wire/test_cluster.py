@@ -13,7 +13,7 @@ from consumers.group_protocol.codec import ApiKey, Struct
 from consumers.group_protocol.error_codes import ErrorCode
 from kafka2011.client import BrokerConnection
 from kafka2011.testing import BrokerProcess
-from kafka2011.wire.message_set import encode_set
+from kafka2011.wire import encode_set
 from tests.integration.group_protocol_wire.conftest import OPTIONS
 from tests.integration.group_protocol_wire.wire_client import WireClient, fetch_body
 from tests.waiting import until

@@ -13,7 +13,7 @@ from consumers.cluster.cluster import Cluster, Size
 from consumers.cluster.processes import Process, Processes
 from consumers.observatory.frames import save
 from kafka2011.client import BrokerConnection
-from kafka2011.wire.message_set import encode_set
+from kafka2011.wire import encode_set
 from tests.integration.observatory.chromium import Chromium, find_chromium
 from tests.unit.observatory.scenes import film, frame
 

@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from kafka2011.client import BrokerConnection
 from kafka2011.testing import BrokerProcess
-from kafka2011.wire.message_set import decode_set, encode_set
+from kafka2011.wire import decode_set, encode_set
 from tests.waiting import until
 
 

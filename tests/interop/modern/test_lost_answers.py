@@ -12,7 +12,7 @@ from kafka import KafkaProducer
 
 from kafka2011.client import BrokerConnection
 from kafka2011.testing import BrokerProcess
-from kafka2011.wire.message_set import decode_set
+from kafka2011.wire import decode_set
 from tests.interop.modern.conftest import OPTIONS
 from tests.interop.modern.proxy import Proxy
 

@@ -12,14 +12,18 @@ from hypothesis import strategies as st
 from hadoop_etl.checksum import combined
 from hadoop_etl.cuts import cut
 from hadoop_etl.frames import read_frames
+from kafka2011.wire import decode_set, encode_set
 from kafka2011.wire.message import Codec
-from kafka2011.wire.message_set import decode_set, encode_set
 from tests.unit.etl.test_frames import rows_of
 
 payloads = st.lists(st.binary(max_size=60) | st.sampled_from([b"", b"\0" * 12, b"same"]), min_size=1, max_size=40)
 sets = st.lists(
-    st.builds(lambda p, c, m: encode_set(p, codec=c, magic=m) if c is Codec.NONE else encode_set(p, codec=c),
-              payloads, st.sampled_from([Codec.NONE, Codec.NONE, Codec.GZIP, Codec.SNAPPY]), st.sampled_from([0, 1])),
+    st.builds(
+        lambda p, c, m: encode_set(p, codec=c, magic=m) if c is Codec.NONE else encode_set(p, codec=c),
+        payloads,
+        st.sampled_from([Codec.NONE, Codec.NONE, Codec.GZIP, Codec.SNAPPY]),
+        st.sampled_from([0, 1]),
+    ),
     min_size=1,
     max_size=5,
 ).map(b"".join)

@@ -15,7 +15,7 @@ from consumers.simple import Checkpoint
 from consumers.stream import Stream, StreamMessage, message_class
 from kafka2011.errors import Kafka2011Error
 from kafka2011.types import TopicPartition
-from kafka2011.wire import Codec, MessageAndOffset, decode_set, encode_set
+from kafka2011.wire import Codec, MessageAndOffset, encode_set, read_set
 from tests.unit.consumers.conftest import part
 from tests.waiting import until
 
@@ -28,7 +28,7 @@ def chunk(owned: Owned, start: int, n_messages: int) -> FetchedChunk:
     """``n_messages`` messages from the ``start``-th on."""
     payloads = [b"%02d" % (i % 100) for i in range(start, start + n_messages)]
     data = encode_set(payloads)
-    messages = decode_set(data, start * SIZE, kind=message_class(owned.topic, owned.partition))
+    messages = read_set(data, start * SIZE, kind=message_class(owned.topic, owned.partition))
     source = TopicPartition(owned.topic, owned.partition.partition)
     return FetchedChunk(source, messages, start * SIZE, start * SIZE + len(data), len(data))
 
@@ -104,7 +104,7 @@ def test_messages_of_a_compressed_set_resume_at_the_set() -> None:
     data = encode_set([b"a", b"b", b"c"], codec=Codec.GZIP)
     stream = Stream("s")
     stream.add(A, 0)
-    messages = decode_set(data, 0, kind=message_class("t", A.partition))
+    messages = read_set(data, 0, kind=message_class("t", A.partition))
     stream.put(A, FetchedChunk(TopicPartition("t", 0), messages, 0, len(data), len(data)))
     for _ in range(3):
         next(stream)
@@ -282,7 +282,7 @@ def test_duplicates_are_dropped_by_key() -> None:
 def test_the_checkpoint_is_the_smallest_unflushed_offset() -> None:
     """A consumer with its own store restarts from the smallest offset not flushed there (§3.1)."""
     checkpoint = Checkpoint(0)
-    messages = [MessageAndOffset(b"", i * 10, i * 10 + 10, 1) for i in range(4)]
+    messages = [MessageAndOffset((b"", i * 10, i * 10 + 10, 1)) for i in range(4)]
     assert checkpoint.offset == 0
     for message in messages:
         checkpoint.took(message)

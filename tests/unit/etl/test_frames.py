@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hadoop_etl.frames import Frames, good_starts, read_frames
+from kafka2011.wire import encode_set
 from kafka2011.wire.compression import compress
 from kafka2011.wire.message import Codec, Message, encode_message
-from kafka2011.wire.message_set import encode_set
 
 
 def rows_of(frames: Frames) -> list[tuple[int, int, int, bytes]]:

@@ -17,7 +17,7 @@ from hadoop_etl.plan import Plan, Range, TopicPlan, read_plan
 from hadoop_etl.task import Done, Work
 from hadoop_etl.tiling import winners
 from kafka2011.types import BrokerAddress, BrokerPartition
-from kafka2011.wire.message_set import encode_set
+from kafka2011.wire import encode_set
 
 PART, ADDRESS = BrokerPartition(0, 1), BrokerAddress(0, "127.0.0.1", 9092)
 SPLITS = (Split(0, 100, 300), Split(100, 200, 300), Split(200, 300, 300))

@@ -18,8 +18,8 @@ from kafka2011.events import Journal
 from kafka2011.log.log import Log
 from kafka2011.log.settings import LogSettings
 from kafka2011.log.store import LogStore
+from kafka2011.wire import decode_set, encode_set
 from kafka2011.wire.message import Codec
-from kafka2011.wire.message_set import decode_set, encode_set
 from tests.unit.group_protocol_wire.test_batches import LIMIT, built
 
 

@@ -6,7 +6,7 @@ import json
 
 from kafka2011.clock import ManualClock
 from kafka2011.producer import Audit, Producer
-from kafka2011.wire.message_set import decode_set
+from kafka2011.wire import decode_set
 from tests.unit.producer.puppet import PuppetBroker
 from tests.waiting import until
 
