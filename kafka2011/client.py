@@ -124,17 +124,15 @@ class BrokerConnection:
         """Return the message-set bytes at ``offset``, at most ``max_size``; empty at the end of the log."""
         request = FetchRequest(topic, partition, offset, max_size)
         reply = self._ask(request.encode(), 2 + max_size)
-        if any(reply[:2]):
-            try:
-                decode_fetch_response(bytes(reply), request)
-            except OffsetOutOfRange:
-                raise self._out_of_range(request) from None
-        return bytes(reply[2:])  # not through the decoder: one copy of the data less
+        try:
+            return decode_fetch_response(reply, request)
+        except OffsetOutOfRange:
+            raise self._out_of_range(request) from None
 
     def multifetch(self, fetches: Sequence[FetchRequest]) -> list[bytes | Kafka2011Error]:
         """Fetch from several partitions in one request; each answer is the bytes, or that partition's error."""
         reply = self._ask(MultiFetchRequest(tuple(fetches)).encode(), 2 + sum(6 + f.max_size for f in fetches))
-        answers = self._decoded(decode_multifetch_response, bytes(reply), fetches)
+        answers = self._decoded(decode_multifetch_response, reply, fetches)
         for i, answer in enumerate(answers):
             if isinstance(answer, OffsetOutOfRange):
                 answers[i] = self._out_of_range(fetches[i])

@@ -54,11 +54,11 @@ def encode_fetch_response(data: bytes = b"", error: int = 0) -> bytes:
     return encode_fetch_header(len(data), error) + data
 
 
-def decode_fetch_response(body: bytes, request: FetchRequest) -> bytes:
-    """The message-set bytes of an answer (given without its size); raises what the broker answered."""
+def decode_fetch_response(body: bytes | memoryview, request: FetchRequest) -> bytes:
+    """The message-set bytes of an answer (given without its size), copied once; raises what the broker answered."""
     if len(body) < 2:
         raise InvalidRequest(f"a fetch answer of {len(body)} bytes")
     (code,) = I16.unpack_from(body)
     if code:
         raise error_of(code, f"{request.topic}-{request.partition}", request.offset)
-    return body[2:]
+    return bytes(body[2:])

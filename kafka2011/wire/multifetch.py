@@ -45,7 +45,9 @@ def encode_multifetch_header(sizes: Iterable[int]) -> bytes:
     return HEADER.pack(2 + sum(6 + size for size in sizes), 0)
 
 
-def decode_multifetch_response(body: bytes, fetches: Sequence[FetchRequest]) -> list[bytes | Kafka2011Error]:
+def decode_multifetch_response(
+    body: bytes | memoryview, fetches: Sequence[FetchRequest]
+) -> list[bytes | Kafka2011Error]:
     """The sub-answers in order, each its bytes or its error; one bad partition leaves the others readable."""
     if len(body) < 2:
         raise InvalidRequest(f"a multi-fetch answer of {len(body)} bytes")
