@@ -10,7 +10,8 @@ from pathlib import Path
 import click
 
 from benchmarks import broker_rows, report
-from benchmarks.limits import MB, measure_limits
+from benchmarks.growth import NotEnoughRoom, check_room, growth
+from benchmarks.limits import MB, make_loops, measure_limits
 from benchmarks.measure import busy_loop, run_rounds, say
 from benchmarks.system import System
 from benchmarks.systems import SYSTEMS
@@ -35,9 +36,12 @@ def main(quick: bool, full: bool, rounds: int | None, only: tuple[str, ...], out
     scale = 0.4 if quick else 3.0 if full else 1.0
     rounds = rounds or (3 if quick else 5)
     directory = Path(tempfile.mkdtemp(prefix="kafka2011-bench-", dir=work))
+    sizes = [100 * MB, 1000 * MB, 10_000 * MB] if full else [100 * MB, 500 * MB] if quick else [100 * MB, 1000 * MB]
+    grow_rounds, grow_step = (5, 25 * MB) if quick else (9, 50 * MB)
     systems = [kind() for name, kind in SYSTEMS.items() if not only or name in only]
     missing = {system.name: reason for system in systems if (reason := system.missing())}
     try:
+        check_room(directory, sizes, grow_rounds, grow_step)
         run: dict[str, object] = {"command": " ".join(["python -m benchmarks", *sys.argv[1:]]), "rounds": rounds}
         run["busy_before_s"] = busy_loop()
         _start(systems, directory, missing)
@@ -49,18 +53,21 @@ def main(quick: bool, full: bool, rounds: int | None, only: tuple[str, ...], out
         for name, reason in missing.items():
             say(f"not measured: {name}: {reason}")
         run["missing"] = missing
-        say("limits of the machine")
-        run["limits"] = measure_limits(directory, scale)
+        loops = make_loops(directory)
+        run["limits_how"] = loops.how
+        say(f"limits of the machine, {loops.how}")
+        run["limits"] = measure_limits(loops, directory, scale)
         say("serving 300 KB fetches")
-        run["serving"] = broker_rows.serving(directory, scale)
-        sizes = [100 * MB, 1000 * MB, 10_000 * MB] if full else [100 * MB, 500 * MB] if quick else [100 * MB, 1000 * MB]
-        say(f"growing to {sizes[-1] // MB} MB")
-        run["growth"] = broker_rows.growth(directory, sizes)
+        run["serving"] = broker_rows.serving(loops, directory, scale)
+        say(f"growing to {sizes[-1] // MB:,} MB")
+        run["growth"] = growth(loops, directory, sizes, grow_rounds, grow_step)
         say("fetching while every fsync takes 300 ms")
         run["slow_disk"] = broker_rows.slow_disk(directory, scale)
         run["busy_after_s"] = busy_loop()
         report.write(out, run, results)
         say(f"written to {out}/results.md")
+    except NotEnoughRoom as error:
+        raise click.ClickException(str(error)) from error
     finally:
         shutil.rmtree(directory, ignore_errors=True)
 

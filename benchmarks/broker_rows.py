@@ -1,94 +1,67 @@
-"""What the broker alone does: serving raw fetches, staying the same as data grows, answering while a disk is slow.
+"""What the broker alone does: serving raw fetches, answering while a disk is slow. (As data grows: growth.py.)
 
-Paper: §3.1 (sendfile; performance does not depend on the amount of data; the page cache, not the process, caches).
+Paper: §3.1 (sendfile; flushing does not stop others).
 """
 
 from __future__ import annotations
 
-import socket
 import statistics
 import time
 from pathlib import Path
 
-import psutil
-
-from benchmarks.limits import MB, rate, sendfile
-from benchmarks.measure import say
-from benchmarks.system import PATIENCE_S, make_payloads
+from benchmarks.limits import MB, WARM_BYTES, Loops, Moved, warm_file
+from benchmarks.system import make_payloads
 from kafka2011.client import BrokerConnection
 from kafka2011.testing import BrokerProcess
-from kafka2011.wire import LATEST, FetchRequest, encode_set
+from kafka2011.wire import LATEST, ProduceRequest, encode_set
 
-_FLUSH = {"log.flush.interval": 10_000, "log.default.flush.interval.ms": 50}
-_FLUSH |= {"log.default.flush.scheduler.interval.ms": 10}
+FLUSH_MESSAGES = 10_000
+FLUSH = {"log.flush.interval": FLUSH_MESSAGES, "log.default.flush.interval.ms": 50}
+FLUSH |= {"log.default.flush.scheduler.interval.ms": 10}
+FETCH_BYTES = 300_000
 _SLOW_FSYNC_S = 0.3
 _REQUESTS_AHEAD = 4
+_SETS_PER_WRITE = 24
 
 
-def _fill(connection: BrokerConnection, topic: str, size: int) -> float:
-    """Append ``size`` bytes in sets of 200 messages and wait until they are flushed; return the seconds."""
+def fill(connection: BrokerConnection, topic: str, size: int) -> tuple[int, float]:
+    """Append at least ``size`` bytes in sets of 200 messages, wait until all are flushed; return bytes and seconds."""
     data = encode_set(make_payloads(200))
+    frames = ProduceRequest(topic, 0, data).encode() * _SETS_PER_WRITE
+    writes = -(-size // (len(data) * _SETS_PER_WRITE))
+    total = writes * len(data) * _SETS_PER_WRITE
     (start,) = connection.offsets(topic, 0, LATEST)
     started = time.perf_counter()
-    for _ in range(size // len(data)):
-        connection.produce(topic, 0, data)
-    while connection.offsets(topic, 0, LATEST)[0] < start + size // len(data) * len(data):
+    for _ in range(writes):
+        connection.write(frames)
+    while connection.offsets(topic, 0, LATEST)[0] < start + total:
         time.sleep(0.002)
-    return time.perf_counter() - started
+    return total, time.perf_counter() - started
 
 
-def _read_raw(broker: BrokerProcess, topic: str, start: int, size: int, fetch_size: int) -> int:
-    """Fetch ``size`` bytes, a few requests ahead, and only count them: the reader costs as little as it can."""
-    request = FetchRequest(topic, 0, start, fetch_size).encode()
-    reply = 6 + fetch_size
-    count = size // fetch_size
-    buffer = bytearray(1 << 20)
-    sent = received = 0
-    with socket.create_connection((broker.host, broker.port), timeout=PATIENCE_S) as connection:
-        while received < count * reply:
-            while sent < count and sent - received // reply < _REQUESTS_AHEAD:
-                connection.sendall(request)
-                sent += 1
-            received += connection.recv_into(buffer)
-    return received
+def read_raw(loops: Loops, broker: BrokerProcess, topic: str, start: int, span: int, size: int) -> Moved:
+    """Fetch ``size`` bytes, 300 KB a request, walking over ``span`` bytes from ``start``; the reader only counts."""
+    return loops.fetch(broker.port, topic, start, span, FETCH_BYTES, size, _REQUESTS_AHEAD)
 
 
-def serving(directory: Path, scale: float) -> dict[str, object]:
-    """MB a second of 300 KB fetches to a raw reader, and what sendfile alone does in the same minute."""
-    total = int(400 * MB * scale)
-    with BrokerProcess(directory / "serve", _FLUSH) as broker, BrokerConnection(broker.host, broker.port) as connection:
-        _fill(connection, "serve", 32 * MB)
-        ours = rate(lambda: _read_raw(broker, "serve", 0, total, 300_000))
-    limit = rate(lambda: sendfile(directory, total, 300_000))
-    return {"broker_mb_per_s": round(ours), "sendfile_mb_per_s": round(limit), "ratio": round(ours / limit, 2)}
-
-
-def growth(directory: Path, sizes: list[int]) -> list[dict[str, object]]:
-    """Append and fetch rates and resident memory as one partition grows to each of ``sizes`` bytes."""
-    rows: list[dict[str, object]] = []
-    with BrokerProcess(directory / "growth", _FLUSH | {"log.file.size": 256 * MB}) as broker:
-        process = psutil.Process(broker.pid)
-        with BrokerConnection(broker.host, broker.port) as connection:
-            step = min(sizes[0], 100 * MB)
-            for size in sizes:
-                while connection.offsets("growth", 0)[0] < size - step:
-                    _fill(connection, "growth", step)
-                appended = [step / MB / _fill(connection, "growth", step // 4) / 4 for _ in range(4)]
-                (end,) = connection.offsets("growth", 0)
-                newest = connection.offsets("growth", 0, LATEST, 2)[-1]
-                start = max(newest, end - step)
-                span = max((end - start) // 300_000 * 300_000, 300_000)
-                fetched = rate(lambda: _read_raw(broker, "growth", start, span, 300_000), 5)  # noqa: B023
-                rows.append(
-                    {
-                        "log_mb": round(end / MB),
-                        "append_mb_per_s": round(statistics.median(appended)),
-                        "fetch_mb_per_s": round(fetched),
-                        "rss_mb": round(process.memory_info().rss / MB),
-                    }
-                )
-                say(f"growth  {rows[-1]}")
-    return rows
+def serving(loops: Loops, directory: Path, scale: float, rounds: int = 7) -> dict[str, object]:
+    """MB a second of 300 KB fetches to a raw reader, and of sendfile without a broker: the two take turns."""
+    total = int(800 * MB * scale)
+    warm = warm_file(directory)
+    ours, limit = [], []
+    with BrokerProcess(directory / "serve", FLUSH) as broker, BrokerConnection(broker.host, broker.port) as connection:
+        fill(connection, "serve", WARM_BYTES)
+        for _ in range(rounds):
+            ours.append(read_raw(loops, broker, "serve", 0, WARM_BYTES, total).mb_per_s)
+            limit.append(loops.sendfile(warm, total, FETCH_BYTES).mb_per_s)
+    ratios = [a / b for a, b in zip(ours, limit, strict=True)]
+    return {
+        "broker_mb_per_s": round(statistics.median(ours)),
+        "sendfile_mb_per_s": round(statistics.median(limit)),
+        "ratio": round(statistics.median(ratios), 2),
+        "aim": 0.5,
+        "sendfile_and_reader": loops.how,
+    }
 
 
 def slow_disk(directory: Path, scale: float) -> dict[str, object]:

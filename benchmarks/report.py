@@ -87,17 +87,44 @@ def _page(run: dict[str, Any], results: Results) -> list[str]:
 
 
 def _tables(run: dict[str, Any]) -> list[str]:
-    lines = ["## The machine's limits", "", "| | MB/s |", "|---|---:|"]
+    lines = [f"## The machine's limits, {run['limits_how']}", "", "| | MB/s |", "|---|---:|"]
     lines += [f"| {name} | {value:,.0f} |" for name, value in run["limits"].items()]
-    for title, key in (
-        ("Fetches of 300 KB to a raw reader", "serving"),
-        ("As data grows", "growth"),
-        ("Fetches of others while an fsync takes 300 ms", "slow_disk"),
-    ):
-        rows = run[key] if isinstance(run[key], list) else [run[key]]
-        lines += ["", f"## {title}", "", "| " + " | ".join(rows[0]) + " |", "|" + "---:|" * len(rows[0])]
-        lines += ["| " + " | ".join(str(value) for value in row.values()) + " |" for row in rows]
+    lines += ["", "## Fetches of 300 KB to a raw reader", "", *_table([run["serving"]])]
+    grown = run["growth"]
+    lines += [
+        "",
+        "## As data grows",
+        "",
+        f"One broker per line, filled first; then {grown['rounds']} rounds in which {grown['step_mb']} MB are appended "
+        "to each and eight times as much is fetched from each, and the same with a plain file that is synced as often. "
+        "Rates are medians; *of* is the median of the ratios within a round; CPU is the broker's (of the plain file: "
+        "the program's, with the receiver when it sends).",
+        "",
+        *_table(grown["rows"]),
+    ]
+    if grown["unsettled_turns"]:
+        lines += ["", f"In {grown['unsettled_turns']} turns the disk was still busy writing back older data."]
+    lines += ["", "## Fetches of others while an fsync takes 300 ms", "", *_table([run["slow_disk"]])]
     return lines
+
+
+_HEADS = {
+    "log_mb": "log, MB",
+    "of_plain": "of the plain file's",
+    "of_smallest": "of the smallest log's",
+    "cpu_ms_per_mb": "CPU ms per MB",
+    "of_sendfile": "of plain sendfile's",
+    "of_smallest_fetch": "of the smallest log's",
+    "fetch_cpu_ms_per_mb": "CPU ms per MB",
+    "rss_mb": "resident, MB",
+}
+
+
+def _table(rows: list[dict[str, Any]]) -> list[str]:
+    heads = [_HEADS.get(key, key.replace("_mb_per_s", ", MB/s").replace("_ms", ", ms").replace("_", " "))
+             for key in rows[0]]
+    lines = ["| " + " | ".join(heads) + " |", "|" + "---:|" * len(heads)]
+    return lines + ["| " + " | ".join("–" if v is None else str(v) for v in row.values()) + " |" for row in rows]
 
 
 def _figure(path: Path, roles: tuple[str, ...], title: str, results: Results) -> None:
