@@ -161,14 +161,19 @@ class BrokerConnection:
             raise AnswerLost(f"{error}; {hint}") from error
         return self._decoded(decode_acked_response, bytes(reply), f"{topic}-{partition} on {self}")
 
-    def write(self, requests: bytes) -> None:
-        """Send requests that have no answer; any number of whole frames in one go."""
+    def write(self, *requests: bytes) -> None:
+        """Send requests that have no answer; any number of whole frames in one go, without copying them together."""
         connection = self._open()
         accepted = 0
-        view = memoryview(requests)
+        left = [memoryview(part) for part in (requests if self._tls is None else [b"".join(requests)]) if part]
         try:
-            while accepted < len(requests):
-                accepted += connection.send(view[accepted:])
+            while left:
+                count = connection.sendmsg(left) if self._tls is None else connection.send(left[0])
+                accepted += count
+                while left and count >= len(left[0]):
+                    count -= len(left.pop(0))
+                if count:
+                    left[0] = left[0][count:]
         except TimeoutError as error:
             self.close()
             if not accepted:

@@ -69,12 +69,15 @@ class Kafka2011(System):
         self.processes = [self.broker.process]
 
     def produce(self, topic: str, payloads: Sequence[bytes], batch: int) -> float:
-        sets = [payloads[start : start + batch] for start in range(0, len(payloads), batch)] if batch > 1 else payloads
         watch = Stopwatch()
         with Producer(f"127.0.0.1:{self.port}", batch_size=batch) as producer:
             send = producer.send
-            for messages in sets:
-                send(topic, messages)
+            if batch == 1:
+                for payload in payloads:
+                    send(topic, payload)
+            else:
+                for start in range(0, len(payloads), batch):
+                    send(topic, payloads[start : start + batch])
         with BrokerConnection("127.0.0.1", self.port) as connection:
             # The end is when a consumer could have read everything: all of it is on disk.
             while connection.offsets(topic, 0)[0] < ENTRY * len(payloads):

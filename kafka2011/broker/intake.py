@@ -27,6 +27,7 @@ PRODUCE = b"\x00\x00"
 """The key of a PRODUCE request."""
 _size = struct.Struct(">i").unpack_from
 _NONE = b"no request begins like this"
+_LARGE = 2048
 
 
 @dataclass(slots=True)
@@ -51,7 +52,7 @@ class Intake:
         self._prefix = _NONE
         self._log: Log | None = None
         self._run: list[bytes] = []
-        """Consecutive sets for ``_log``, not checked yet."""
+        """Consecutive frames for ``_log`` that begin with ``_prefix``, their sets not checked yet."""
         self._pending: dict[Log, _Pending] = {}
 
     def take(self, frames: deque[bytes]) -> int:
@@ -64,13 +65,13 @@ class Intake:
             if frame.startswith(prefix) and len(frame) >= at and _size(frame, at - 4)[0] == len(frame) - at:
                 # Mostly the next ones are of the same size, too: then their heads are the same bytes.
                 head, length = frame[:at], len(frame)
-                run.append(frame[at:])
+                run.append(frame)
                 while frames:
                     frame = frames.popleft()
                     if len(frame) != length or not frame.startswith(head):
                         frames.appendleft(frame)
                         break
-                    run.append(frame[at:])
+                    run.append(frame)
             elif frame.startswith(PRODUCE):
                 self._produce(frame)
             else:
@@ -120,8 +121,11 @@ class Intake:
         if not run or log is None:
             return
         self._run = []
+        at = len(self._prefix) + 4
         if len(run) > 1:
-            data = b"".join(run)
+            # Small sets are cut out, large ones joined from where they are: each is the quicker way for its size.
+            small = len(run[0]) < _LARGE
+            data = b"".join([frame[at:] for frame in run] if small else [memoryview(frame)[at:] for frame in run])
             try:
                 summary = validate_set(data)
             except WireError:
@@ -135,8 +139,8 @@ class Intake:
                 self._take(log, data, summary.n_messages)
                 return
         # Something is special about one of them: a bad message, a cut tail, a payload too large, a roll to come.
-        for one in run:
-            self._check(log, one)
+        for frame in run:
+            self._check(log, frame[at:])
 
     def _check(self, log: Log, data: bytes) -> None:
         """Validate one set and take its valid bytes (spec §2.4); raise if the connection must be closed."""

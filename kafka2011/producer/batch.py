@@ -138,8 +138,8 @@ def _wrapped(data: bytes, batching: Batching) -> bytes:
     return encode_message(Message(packed, attributes=batching.codec))
 
 
-def requests(parcel: Parcel, batching: Batching) -> bytes:
-    """The produce requests of a parcel, end to end."""
+def requests(parcel: Parcel, batching: Batching) -> list[bytes]:
+    """The produce requests of a parcel, end to end, in a few pieces."""
     lane, items = parcel
     parts: list[bytes] = []
     if batching.codec is Codec.NONE and batching.batch_size <= _PACKED_AT_ONCE:
@@ -148,7 +148,7 @@ def requests(parcel: Parcel, batching: Batching) -> bytes:
             items = items[len(items) // batching.batch_size * batching.batch_size :] if parts else items
         except TypeError:
             pass  # Messages among the payloads
-    return b"".join(parts + [lane.request(data) for data, _ in sets(items, batching)])
+    return [*parts, b"".join([lane.request(data) for data, _ in sets(items, batching)])]
 
 
 def _full_requests(lane: Lane, payloads: Sequence[bytes], batch_size: int) -> list[bytes]:

@@ -113,12 +113,13 @@ class Carrier:
         size = 0
         for i, piece in enumerate(pieces, 1):
             group.append(piece)
-            parts.append(requests(piece, batching))
-            size += len(parts[-1])
+            made = requests(piece, batching)
+            parts += made
+            size += sum(map(len, made))
             if size < _WRITE_SIZE and i < len(pieces):
                 continue
             try:
-                self._connection.write(b"".join(parts))
+                self._connection.write(*parts)
             except CannotConnect as error:
                 return group + pieces[i:], error
             except SendBroken as error:

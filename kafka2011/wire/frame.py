@@ -38,10 +38,15 @@ class FrameSplitter:
             self._parts.append(data)
             self._held += len(data)
             return []
-        if self._held:
-            data = b"".join((*self._parts, data))
         frames: list[bytes] = []
-        pos, end = 0, len(data)
+        pos = 0
+        if self._needed > 4:
+            # Only the unfinished frame is copied together; those after it are cut out of ``data`` as it came.
+            pos = self._needed - self._held
+            frames.append(b"".join((*self._parts, data[:pos]))[4:])
+        elif self._held:
+            data = b"".join((*self._parts, data))
+        end = len(data)
         while end - pos >= 4:
             (size,) = I32.unpack_from(data, pos)
             if not SMALLEST <= size <= self.max_size:

@@ -64,7 +64,7 @@ def test_requests_are_those_of_the_wire_module(batch_size: int, kind: str) -> No
         )
         expected += ProduceRequest("clicks", -1, data).encode()
 
-    assert requests(Parcel(LANE, items), batching(batch_size)) == expected
+    assert b"".join(requests(Parcel(LANE, items), batching(batch_size))) == expected
 
 
 def test_a_batch_holds_batch_size_messages() -> None:
