@@ -96,7 +96,7 @@ def show_report(warehouse: str, load: str | None, as_html: bool) -> None:
     place = Warehouse(warehouse)
     name = load or last_report(place)
     if name is None:
-        return fail("no load has written a report here yet")
+        fail("no load has written a report here yet")
     try:
         click.echo(read_text(report_uri(place, name, "html" if as_html else "json")))
     except FileNotFoundError:

@@ -101,6 +101,13 @@ class Town:
         }
 
 
+def filled(town: Town, number: int = 400) -> Town:
+    """The town with as many events in each partition, one of them compressed."""
+    town.send([event(i) for i in range(number)], partition=0)
+    town.send([event(i) for i in range(number)], partition=1, codec=Codec.GZIP)
+    return town
+
+
 @pytest.fixture(scope="session")
 def broker() -> Iterator[BrokerProcess]:
     with BrokerProcess(options=BROKER | {"num.partitions": 2}) as started:

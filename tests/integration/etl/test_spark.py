@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,13 +13,8 @@ from pyspark.errors import StreamingQueryException
 from hadoop_etl.planning import Options
 from hadoop_etl.reading import register
 from hadoop_etl.runners import SparkRunner
-from hadoop_etl.spark import package_zip
-from kafka2011.child import die_with_parent
-from kafka2011.wire.message import Codec
 from tests.integration.etl import spark_tasks
-from tests.integration.etl.conftest import QUICK_JVM, Town, event
-from tests.waiting import until
-from zk_registry.java import java_home_for_spark
+from tests.integration.etl.conftest import Town, filled
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,12 +26,6 @@ cloudpickle.register_pickle_by_value(spark_tasks)
 pytestmark = pytest.mark.timeout(600)
 
 SPLITS = Options(split_size=4000)
-
-
-def filled(town: Town, number: int = 400) -> Town:
-    town.send([event(i) for i in range(number)], partition=0)
-    town.send([event(i) for i in range(number)], partition=1, codec=Codec.GZIP)
-    return town
 
 
 def test_a_load_by_spark_and_its_views(town: Town, spark: SparkSession) -> None:
@@ -143,89 +127,3 @@ def test_streaming_resumes_across_restarts(town: Town, spark: SparkSession, tmp_
                 # Spark gives a Python process seconds to start; a busy machine may need more. To go on is the promise.
                 continue
         assert keys_of(spark.read.parquet(str(tmp_path / "out"))) == sorted(town.sent)
-
-
-# -- a cluster -------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[str]:
-    """A standalone master and two workers on loopback, from the pip package; yields the master's URL."""
-    import pyspark
-
-    home = Path(pyspark.__file__).parent
-    environment = os.environ | {
-        "JAVA_HOME": str(java_home_for_spark()),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_DAEMON_JAVA_OPTS": QUICK_JVM,
-        "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_NO_DAEMONIZE": "1",
-    }
-    started: list[subprocess.Popen[bytes]] = []
-
-    def start(name: str, *arguments: str) -> Path:
-        log = tmp_path / f"{name}.log"
-        kind = "master.Master" if name == "master" else "worker.Worker"
-        with open(log, "wb") as output:
-            started.append(
-                subprocess.Popen(
-                    [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}", *arguments],
-                    stdout=output,
-                    stderr=output,
-                    env=environment,
-                    preexec_fn=die_with_parent,
-                )
-            )
-        return log
-
-    def words(log: Path, mark: str) -> list[str]:
-        return [line for line in log.read_text(errors="replace").splitlines() if mark in line]
-
-    try:
-        log = start("master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
-        (line, *_) = until(lambda: words(log, "Starting Spark master at"), "the master listens")
-        url = line.rpartition(" ")[2].strip()
-        shape = ("--host", "127.0.0.1", "--webui-port", "0", "--cores", "1", "--memory", "700m")
-        logs = [start(f"worker{i}", *shape, "--work-dir", str(tmp_path / "work"), url) for i in range(2)]
-        for log in logs:
-            until(lambda log=log: words(log, "Successfully registered"), "a worker registers")
-        yield url
-    finally:
-        for process in started:
-            process.kill()
-            process.wait()
-
-
-def test_a_cluster_runs_the_same_load_from_the_package(town: Town, cluster: str, tmp_path: Path) -> None:
-    """A master and two workers, speculation on; executors get this project as a zip (--py-files); rows are exact."""
-    filled(town)
-    package = package_zip()
-    with zipfile.ZipFile(package) as archive:
-        assert {"kafka2011/client.py", "hadoop_etl/task.py", "hadoop_etl/report.html"} <= set(archive.namelist())
-    settings = {
-        "spark.driver.extraJavaOptions": QUICK_JVM,
-        "spark.executor.extraJavaOptions": QUICK_JVM,
-        "spark.executor.memory": "512m",
-        # Copies of tasks at any moment must change nothing.
-        "spark.speculation": "true",
-        "spark.speculation.interval": "50ms",
-        "spark.speculation.minTaskRuntime": "10ms",
-        "spark.speculation.multiplier": "1.01",
-        "spark.speculation.quantile": "0.1",
-    }
-    conf = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
-    run = [sys.executable, "-m", "kafka2011", "etl", "run", "-w", town.warehouse.root, "-b", town.broker.address]
-    run += ["-t", town.topic, "--master", cluster, "--py-files", package, "--split-bytes", "4000", *conf]
-    loaded = subprocess.run(
-        run,
-        capture_output=True,
-        text=True,
-        timeout=500,
-        check=False,
-    )
-    os.unlink(package)
-    assert loaded.returncode == 0, loaded.stderr
-    town.check()
-    executors = sorted(path for path in (tmp_path / "work").glob("*/*") if path.is_dir())
-    assert len(executors) == 2
-    assert all(list(path.glob("kafka2011-*.zip")) for path in executors), "each executor was sent the package"
