@@ -43,4 +43,7 @@ def error_of(code: int, where: str, offset: int = -1) -> Kafka2011Error:
     kind = BY_CODE.get(code, UnknownError)
     if kind is OffsetOutOfRange:
         return OffsetOutOfRange(offset, where=where)
+    if kind is UnknownError:
+        hint = "its log says why (a damaged partition is offline: `kafka2011 topics describe --admin`)"
+        return UnknownError(f"{where}: the broker answered error {code}; {hint}")
     return kind(f"{where}: the broker answered error {code} ({kind.__name__})")

@@ -1,7 +1,9 @@
 """OFFSETS, key 4: which offsets were valid at or before a time.
 
     request   string topic | i32 partition | i64 time in ms (-1 latest, -2 earliest) | i32 max offsets
-    answer    i32 size | i16 0 | i32 count | count x i64, newest first
+    answer    i32 size | i16 error | i32 count | count x i64, newest first
+
+In 0.7 the error is always 0. Here it is -1, without offsets, for a partition whose damaged log is offline.
 """
 
 from __future__ import annotations
@@ -43,10 +45,10 @@ def read_offsets(data: bytes, pos: int) -> OffsetsRequest:
     return OffsetsRequest(topic, partition, time_ms, max_offsets)
 
 
-def encode_offsets_response(offsets: Sequence[int]) -> bytes:
+def encode_offsets_response(offsets: Sequence[int], error: int = 0) -> bytes:
     """A whole answer."""
     numbers = struct.pack(f">i{len(offsets)}q", len(offsets), *offsets)
-    return HEADER.pack(2 + len(numbers), 0) + numbers
+    return HEADER.pack(2 + len(numbers), error) + numbers
 
 
 def decode_offsets_response(body: bytes) -> list[int]:

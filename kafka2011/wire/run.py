@@ -1,4 +1,4 @@
-"""Runs of equal entries, checked and made at the speed of C.
+"""Runs of equal entries, and of equal requests, cut out, checked and made at the speed of C.
 
 Log events of one kind are often of one size. Entries with the same length, magic and attributes repeat with a fixed
 stride, so strided slices of the bytes tell how long such a run is, and one Struct cuts all its payloads out.
@@ -43,7 +43,7 @@ def _packer(head: int, payload: int, count: int) -> Callable[..., bytes]:
 
 
 class RunFinder:
-    """Take runs out of one set. Looks a short way first, and not again for a while where sizes vary."""
+    """Find runs in some bytes. Looks a short way first, and not again for a while where sizes vary."""
 
     __slots__ = ("_most", "next_try")
 
@@ -51,19 +51,28 @@ class RunFinder:
         self._most = _FIRST_TRY
         self.next_try = 0
 
-    def payloads(self, data: bytes, pos: int, size: int) -> list[bytes] | None:
-        """The payloads of the entries from ``pos`` on that are alike, or None if there is no run worth taking.
+    def length(self, data: bytes, pos: int, size: int, width: int) -> int:
+        """How many rows of ``size`` bytes from ``pos`` on begin with the same ``width`` bytes; 0 if hardly any.
 
-        To be asked from ``next_try`` on. None as well if a CRC in it is wrong (§3.3): the caller then goes entry by
-        entry and finds which.
+        To be asked from ``next_try`` on.
         """
-        count = run_length(data, pos, size, self._most)
+        count = run_length(data, pos, size, width, self._most)
         if count < _WORTH_IT:
             self.next_try = pos + 64 * size
             self._most = _FIRST_TRY
-            return None
+            return 0
         self._most = _LONGEST
-        payloads, crcs = _cut_out(memoryview(data)[pos : pos + size * count], size)
+        return count
+
+    def payloads(self, data: bytes, pos: int, size: int) -> list[bytes] | None:
+        """The payloads of the entries from ``pos`` on that are alike, or None if there is no run worth taking.
+
+        None as well if a CRC in it is wrong (§3.3): the caller then goes entry by entry and finds which.
+        """
+        count = self.length(data, pos, size, _HEAD)
+        if not count:
+            return None
+        payloads, crcs = _with_crcs(memoryview(data)[pos : pos + size * count], size)
         # The four bytes of all CRCs, compared a column at a time: no number is made of those that were written.
         if any(crcs[i::4] != data[pos + _HEAD + i : pos + size * count : size] for i in range(4)):
             self.next_try = len(data)
@@ -71,25 +80,29 @@ class RunFinder:
         return payloads
 
 
-def _cut_out(entries: memoryview, size: int) -> tuple[list[bytes], bytes]:
+def _with_crcs(entries: memoryview, size: int) -> tuple[list[bytes], bytes]:
     """The payloads of entries of ``size`` bytes, and the CRCs that should stand before them."""
     payloads: list[bytes] = []
     crcs: list[bytes] = []
-    done = 0
-    for block in _BLOCKS:
-        upto = len(entries) - (len(entries) - done) % (size * block)
-        pack = _crcs(block)
-        for some in _payloads(size, block).iter_unpack(entries[done:upto]):
-            payloads += some
-            crcs.append(pack(*map(crc32, some)))
-        done = upto
+    for some in cut_out(entries, _HEAD + 4, size - _HEAD - 4):
+        payloads += some
+        crcs.append(_packed(len(some))(*map(crc32, some)))
     return payloads, b"".join(crcs)
 
 
-def run_length(data: bytes, pos: int, size: int, most: int) -> int:
-    """Count the entries from ``pos`` on, ``size`` bytes apart, that begin as the first does; at most ``most``."""
+def cut_out(rows: memoryview, skip: int, keep: int) -> Iterator[tuple[bytes, ...]]:
+    """Of each row of ``skip + keep`` bytes the last ``keep``, many at a time."""
+    done = 0
+    for block in _BLOCKS:
+        upto = len(rows) - (len(rows) - done) % ((skip + keep) * block)
+        yield from _rows(skip, keep, block).iter_unpack(rows[done:upto])
+        done = upto
+
+
+def run_length(data: bytes, pos: int, size: int, width: int, most: int) -> int:
+    """Count the rows of ``size`` bytes from ``pos`` on whose first ``width`` bytes are equal; at most ``most``."""
     count = min((len(data) - pos) // size, most)
-    for i in range(pos, pos + _HEAD):
+    for i in range(pos, pos + width):
         column = data[i : pos + count * size : size]
         if column.count(column[0]) != count:
             count -= len(column.lstrip(column[:1]))
@@ -97,10 +110,10 @@ def run_length(data: bytes, pos: int, size: int, most: int) -> int:
 
 
 @lru_cache(maxsize=256)
-def _payloads(size: int, count: int) -> struct.Struct:
-    return struct.Struct(f"{_HEAD + 4}x{size - _HEAD - 4}s" * count)
+def _rows(skip: int, keep: int, count: int) -> struct.Struct:
+    return struct.Struct(f"{skip}x{keep}s" * count)
 
 
 @lru_cache
-def _crcs(count: int) -> Callable[..., bytes]:
+def _packed(count: int) -> Callable[..., bytes]:
     return struct.Struct(f">{count}I").pack
