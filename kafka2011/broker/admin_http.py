@@ -3,7 +3,7 @@
     /state     everything as JSON          /metrics   Prometheus text
     /events    server-sent events; ``Last-Event-ID`` (or ``?since=``) replays what was missed; with ``?once=1`` a JSON
                list of what was missed, without routine (flushes), and the end
-    /healthz   200 while the broker serves
+    /healthz   200 while the broker serves; names the partitions that it does not serve
 
 GET only; the Host header must name loopback or this broker, so that no web page elsewhere can read it through a
 browser.
@@ -71,13 +71,20 @@ class _Admin(Resource):
         if path == b"/metrics":
             return self._metrics(request)
         if path == b"/healthz":
-            return _text(request, *((200, "ok") if self._broker.running else (503, "stopping")))
+            return self._health(request)
         if path == b"/events" and b"once" in request.args:
             missed = self._broker.journal.since(_since(request))
             return _json(request, [entry.as_dict() for entry in missed if entry.event.level > logging.DEBUG])
         if path == b"/events" and request.method == b"GET":
             return self._events.follow(request)
         return _text(request, 404, "there are /state, /metrics, /events and /healthz")
+
+    def _health(self, request: Request) -> bytes:
+        """A damaged partition is no reason to restart the broker: the others are served."""
+        if not self._broker.running:
+            return _text(request, 503, "stopping")
+        offline = sorted(str(where) for where in self._broker.store.offline)
+        return _text(request, 200, "\n".join(["ok", *(f"offline {name}" for name in offline)]))
 
     def _metrics(self, request: Request) -> int:
         """In a thread: with ten thousand topics the text takes long enough to be felt by everybody else."""

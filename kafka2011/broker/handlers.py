@@ -14,7 +14,7 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from kafka2011.broker.sendfile import FileRange
-from kafka2011.errors import InvalidRequest, Kafka2011Error, OffsetOutOfRange, WrongPartition
+from kafka2011.errors import InvalidRequest, Kafka2011Error, LogCorrupt, LogError, OffsetOutOfRange, WrongPartition
 from kafka2011.log.segment import FileSlice
 from kafka2011.wire import (
     EARLIEST,
@@ -88,8 +88,10 @@ def _find(broker: Broker, request: FetchRequest, most: int) -> FileSlice | int:
             counters[request.topic].failed_fetches += 1
         assert error.code is not None
         return error.code
-    except (Kafka2011Error, OSError):
+    except (Kafka2011Error, OSError) as error:
         # 0.7 answers -1 to anything unforeseen in a fetch: an illegal name, a partition the disk took away.
+        if isinstance(error, LogError):
+            counters[request.topic].failed_fetches += 1
         return UNKNOWN
     if not found.size:
         found.close()
@@ -100,7 +102,11 @@ def _find(broker: Broker, request: FetchRequest, most: int) -> FileSlice | int:
 
 def offsets(broker: Broker, request: OffsetsRequest) -> Answer:
     """Offsets at or before a time, newest first; a log that is not there yet begins and ends at 0."""
-    log = broker.store.get(request.topic, request.partition)
+    try:
+        log = broker.store.get(request.topic, request.partition)
+    except LogCorrupt:
+        # 0.7 has no such partition. An error says that this one is the trouble; a close would look like ours.
+        return (encode_offsets_response((), UNKNOWN),)
     if log is not None:
         return (encode_offsets_response(log.offsets_before(request.time_ms, request.max_offsets)),)
     known = [0] if request.time_ms in (LATEST, EARLIEST) else []

@@ -165,9 +165,12 @@ class Broker:
     # --- the way in ---
 
     def log_for_produce(self, topic: str, partition: int) -> Log:
-        """The log a produce goes to, created if need be; -1 picks a partition at random (spec §3.5)."""
+        """The log a produce goes to, created if need be; -1 picks one at random that takes it (spec §3.5)."""
         if partition == -1:
-            partition = random.randrange(self.store.partition_count(topic))
+            count = self.store.partition_count(topic)
+            partition = random.randrange(count)
+            if not self.store.takes(topic, partition):
+                partition = random.choice([p for p in range(count) if self.store.takes(topic, p)] or [partition])
         return self.store.get_or_create(topic, partition)
 
     def append(

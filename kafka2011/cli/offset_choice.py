@@ -13,7 +13,7 @@ from typing import NamedTuple
 import click
 
 from kafka2011.client import BrokerConnection
-from kafka2011.errors import InvalidMessageSize
+from kafka2011.errors import InvalidMessageSize, UnknownError
 from kafka2011.wire import EARLIEST, LATEST, decode_set, valid_bytes
 
 LARGEST_FETCH = 64 << 20
@@ -43,6 +43,13 @@ def fetch_whole(connection: BrokerConnection, topic: str, partition: int, offset
 
 def find_start(connection: BrokerConnection, topic: str, partition: int, choice: str, max_size: int) -> Start:
     """Turn the user's words into an offset."""
+    try:
+        return _find(connection, topic, partition, choice, max_size)
+    except UnknownError as error:
+        raise UnknownError(f"{topic}-{partition} on {connection}: {str(error).partition(': ')[2]}") from error
+
+
+def _find(connection: BrokerConnection, topic: str, partition: int, choice: str, max_size: int) -> Start:
     if choice in ("begin", "beginning", "smallest"):
         return Start(connection.offsets(topic, partition, EARLIEST)[0])
     if choice in ("end", "largest"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import click
 
@@ -86,7 +86,7 @@ def note(text: str) -> None:
     click.echo(text, err=True)
 
 
-def fail(text: str, code: int = 1) -> None:
+def fail(text: str, code: int = 1) -> NoReturn:
     """Say what went wrong on stderr and end with ``code``."""
     click.echo(f"kafka2011: {text}", err=True)
     sys.exit(code)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import http.client
 import json
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from kafka2011.cli.output import CONTEXT, fail, host_and_port, json_option, show
+from kafka2011.cli.output import CONTEXT, fail, host_and_port, json_option, note, show
 
 Topics = dict[str, dict[int, dict[str, Any]]]
 """Topic to partition to what ``/state`` says of it."""
@@ -42,6 +42,7 @@ def list_topics(admin: str | None, log_dir: Path | None, as_json: bool) -> None:
     kafka2011 topics list --log-dir data
     kafka2011 topics list --admin 127.0.0.1:8011 --json
     """
+    found = _topics(admin, log_dir)
     rows = [
         {
             "topic": topic,
@@ -49,9 +50,10 @@ def list_topics(admin: str | None, log_dir: Path | None, as_json: bool) -> None:
             "segments": sum(len(p["segments"]) for p in partitions.values()),
             "bytes": sum(p["size"] for p in partitions.values()),
         }
-        for topic, partitions in sorted(_topics(admin, log_dir).items())
+        for topic, partitions in sorted(found.items())
     ]
     show(rows, as_json=as_json, empty="no topics yet")
+    _tell_offline(found)
 
 
 @topics.command(context_settings=CONTEXT)
@@ -66,14 +68,16 @@ def describe(names: tuple[str, ...], admin: str | None, log_dir: Path | None, as
     kafka2011 topics describe --admin 127.0.0.1:8011 --json      # all topics, with every segment
 
     FLUSHED OFFSET is where a consumer that has read everything stands; what lies beyond is not on disk yet.
+    A partition whose log is damaged has no offsets; the reason is told below the table.
     """
     found = _topics(admin, log_dir)
     for name in names:
         if name not in found:
             fail(f"there is no topic {name!r} here; there are: {', '.join(sorted(found)) or 'none'}")
+    chosen = {topic: found[topic] for topic in names or sorted(found)}
     rows = []
-    for topic in names or sorted(found):
-        for partition, facts in sorted(found[topic].items()):
+    for topic, partitions in chosen.items():
+        for partition, facts in sorted(partitions.items()):
             segments = facts["segments"]
             row = {
                 "topic": topic,
@@ -84,8 +88,16 @@ def describe(names: tuple[str, ...], admin: str | None, log_dir: Path | None, as
                 "bytes": facts["size"],
                 "segments": segments if as_json else len(segments),
             }
-            rows.append(row)
+            rows.append(row | {"offline": facts["offline"]} if as_json else row)
     show(rows, as_json=as_json, empty="no topics yet")
+    _tell_offline(chosen)
+
+
+def _tell_offline(found: Topics) -> None:
+    for topic, partitions in sorted(found.items()):
+        for partition, facts in sorted(partitions.items()):
+            if facts["offline"]:
+                note(f"{topic}-{partition} is not served: {facts['offline']}")
 
 
 def _topics(admin: str | None, log_dir: Path | None) -> Topics:
@@ -99,12 +111,22 @@ def _from_broker(admin: str) -> Topics:
     try:
         with urllib.request.urlopen(f"http://{host}:{port}/state", timeout=10) as reply:
             state = json.load(reply)
-    except (OSError, urllib.error.URLError, ValueError) as error:
+        found: Topics = {
+            topic: {int(partition): facts | {"offline": None} for partition, facts in what["partitions"].items()}
+            for topic, what in state["topics"].items()
+        }
+        offline = state["offline"].items()
+    except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError, AttributeError) as error:
         fail(f"no broker answers at http://{host}:{port}/state ({error}); was it started with --set admin.port={port}?")
-    return {
-        topic: {int(partition): facts for partition, facts in found["partitions"].items()}
-        for topic, found in state["topics"].items()
-    }
+    for name, reason in offline:
+        topic, _, partition = name.rpartition("-")
+        found.setdefault(topic, {})[int(partition)] = _offline(reason.partition(" is offline: ")[2] or reason)
+    return found
+
+
+def _offline(reason: str) -> dict[str, Any]:
+    nothing = dict.fromkeys(("first_offset", "flushed_offset", "end_offset"))
+    return nothing | {"size": 0, "segments": [], "offline": reason}
 
 
 def _from_directory(log_dir: Path) -> Topics:
@@ -114,7 +136,10 @@ def _from_directory(log_dir: Path) -> Topics:
         if not (dash and topic and partition.isdigit() and directory.is_dir()):
             continue
         segments = sorted(_segments(directory), key=lambda segment: segment["start"])
-        if segments:
+        corrupt = sorted(f.name for f in directory.glob("*.kafka.corrupt") if not f.with_suffix("").exists())
+        if corrupt:
+            found.setdefault(topic, {})[int(partition)] = _offline(f"{directory / corrupt[0]} was quarantined")
+        elif segments:
             end = segments[-1]["start"] + segments[-1]["size"]
             found.setdefault(topic, {})[int(partition)] = {
                 "first_offset": segments[0]["start"],
@@ -122,6 +147,7 @@ def _from_directory(log_dir: Path) -> Topics:
                 "end_offset": end,
                 "size": sum(segment["size"] for segment in segments),
                 "segments": segments,
+                "offline": None,
             }
     return found
 

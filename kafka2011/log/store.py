@@ -110,6 +110,11 @@ class LogStore:
         """How many partitions this broker has of ``topic`` by configuration."""
         return self.settings.partition_count(topic)
 
+    def takes(self, topic: str, partition: int) -> bool:
+        """Whether an append has a chance: the partition is neither damaged nor one that the disk has failed."""
+        log = self._logs.get((topic, partition))
+        return not log.failed if log is not None else TopicPartition(topic, partition) not in self.offline
+
     def topics(self) -> dict[str, list[int]]:
         """The topics with the partitions that are present."""
         found: dict[str, list[int]] = {}
