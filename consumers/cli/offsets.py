@@ -74,7 +74,6 @@ def import_offsets(zookeeper: str, source: Path) -> None:
         found = _LINE.match(line.strip())
         if found is None:
             fail(f"{source}, line {number}: {line[:80]!r} is not a stored offset; nothing was stored")
-            return
         group, topic, broker, partition, offset = found.groups()
         wanted.setdefault((group, topic), {})[BrokerPartition(int(broker), int(partition))] = int(offset)
         n_lines += 1
@@ -105,7 +104,6 @@ def copy_offsets(zookeeper: str, group: str, target: str, execute: bool, as_json
     modern = ModernGroups.open({"zookeeper": zookeeper})
     if modern is None:
         fail("no broker has published a modern port; start brokers with modern.port")
-        return
     try:
         with zookeeper_groups(zookeeper) as groups:
             registry = OffsetRegistry(groups.registry, group)
