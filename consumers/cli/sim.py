@@ -12,6 +12,7 @@ import click
 from consumers.algorithm1.editions import EDITIONS
 from consumers.sim.picture import draw
 from consumers.sim.runs import KINDS, compare, first_failure, scenario, shrink
+from consumers.sim.scenario import Scenario
 from consumers.sim.world import World
 from kafka2011.cli.output import CONTEXT, json_option, note, show
 
@@ -98,10 +99,16 @@ def shrink_command(edition: str, kind: str, seed: int | None, svg: Path | None) 
     small = shrink(failing)
     world = World(small, transcript=True)
     verdict = world.run()
-    click.echo(f"{small.n_consumers} consumers, {small.n_partitions} partitions, and this happens:")
-    for fault in small.faults:
-        click.echo(f"  {fault}")
+    click.echo(f"{small.n_consumers} consumers, {small.n_partitions} partitions, " + _happenings(small))
     click.echo(str(verdict))
     if svg is not None:
         svg.write_text(draw(small, verdict))
         note(f"picture: {svg}")
+
+
+def _happenings(run: Scenario) -> str:
+    """What goes wrong in a run, in words."""
+    lost = f"{run.lost_reply_rate:.0%} of the answers are lost" if run.lost_reply_rate else ""
+    if run.faults:
+        return "\n".join([f"and this happens{lost and ', while '}{lost}:", *(f"  {fault}" for fault in run.faults)])
+    return f"and {lost or 'nothing goes wrong'}: no {'other ' if lost else ''}fault is needed"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
+from click.testing import CliRunner
 
 from consumers.algorithm1.editions import EDITIONS, SOUND
+from consumers.cli.sim import shrink_command
 from consumers.sim.picture import draw
 from consumers.sim.runs import first_failure, scenario, shrink, verdicts
 from consumers.sim.world import World
@@ -74,3 +77,17 @@ def test_a_failing_run_shrinks_to_what_it_needs_and_can_be_drawn() -> None:
     assert verdict.failed and len(small.faults) < len(failing.faults)
     picture = draw(small, verdict)
     assert picture.startswith("<svg") and all(lane.partition in picture for lane in verdict.lanes)
+
+
+@pytest.mark.parametrize(
+    ("edition", "said"),
+    [
+        ("printed", r"\d consumers, \d partitions, and nothing goes wrong: no fault is needed\n"),
+        ("shipped", r"\d consumers, \d partitions, and this happens:\n +[\d.]+ s  \w+"),
+    ],
+)
+def test_shrink_says_what_is_needed(edition: str, said: str) -> None:
+    """The smallest failing run is told in words, also when nothing at all has to go wrong (§3.2)."""
+    told = CliRunner().invoke(shrink_command, ["--edition", edition, "--seed", "0"])
+
+    assert told.exit_code == 0 and re.match(said, told.output), told.output
