@@ -63,7 +63,8 @@ class Log:
         self.n_unflushed = 0
         self._last_flush = clock.monotonic()
         self._first_append: float | None = None
-        self._new_files = False
+        # A topic is created without waiting for the disk; its first flush makes its names durable.
+        self._new_names: tuple[Path, ...] = () if self.end_offset else (directory, directory.parent)
         self._health = Health(TopicPartition(topic, partition), self._journal)
         self.on_sealed: Callable[[], None] = lambda: None
         """Called by flush, in its thread, once a finished segment is wholly on disk."""
@@ -153,7 +154,7 @@ class Log:
         with self._flushing:
             with self._lock:
                 self._health.check()
-                target, n_messages, new_files = self.end_offset, self.n_unflushed, self._new_files
+                target, n_messages, new_names = self.end_offset, self.n_unflushed, self._new_names
                 segments = self._segments
                 dirty = segments.from_offset(self.flushed_offset)
             if target == self.flushed_offset:
@@ -161,8 +162,9 @@ class Log:
             try:
                 for segment in dirty:
                     segment.sync()
-                if new_files:
-                    sync_directory(self.directory)
+                for directory in new_names:
+                    fail_point("log.flush.before_directory_sync")
+                    sync_directory(directory)
             except OSError as error:
                 with self._lock:
                     failure = self._health.flush_failed(error)
@@ -171,8 +173,8 @@ class Log:
                 self.flushed_offset = target
                 self.n_unflushed -= n_messages
                 self._last_flush = self._clock.monotonic()
-                if new_files:
-                    self._new_files = segments is not self._segments
+                if new_names:
+                    self._new_names = () if segments is self._segments else (self.directory,)
                 for sealed in dirty[:-1]:
                     sealed.close()
         self._journal.emit(
@@ -275,7 +277,7 @@ class Log:
         segment = Segment.create(self.directory, self.end_offset, self._clock.wall_ms())
         self._segments = self._segments.appended(segment)
         self._first_append = None
-        self._new_files = True
+        self._new_names = self._new_names or (self.directory,)
         self._journal.emit(SegmentRolled(topic=self.topic, partition=self.partition, start=segment.start))
 
     def _too_old_or_too_many(self, by_age: bool) -> tuple[int, str]:

@@ -58,7 +58,6 @@ class Recovery:
                 raise self._corrupt(f"its segment files are gone; they held offsets up to {point.flushed_offset}")
             segment = Segment.create(self.directory, 0, self.clock.wall_ms())
             segment.close()
-            sync_directory(self.directory)
             return SegmentList([segment])
         if not clean:
             segments = self._recover(segments, point)

@@ -15,7 +15,7 @@ from kafka2011.clock import SYSTEM_CLOCK, Clock
 from kafka2011.errors import IllegalTopicName, LogCorrupt, LogError, LogFull, WrongPartition
 from kafka2011.events import Journal
 from kafka2011.log.checkpoint import RecoveryPoint, read_checkpoint, write_checkpoint
-from kafka2011.log.directory import DIRECTORY_MODE, DirectoryLock, leave_marker, sync_directory, take_marker
+from kafka2011.log.directory import DIRECTORY_MODE, DirectoryLock, leave_marker, take_marker
 from kafka2011.log.events import HousekeepingFailed, PartitionOffline, RetentionHeld, StrayEntry, TopicCreated
 from kafka2011.log.log import Log
 from kafka2011.log.recovery import Recovery
@@ -176,7 +176,6 @@ class LogStore:
             if directory.is_symlink():
                 raise LogCorrupt(f"partition {where} is offline: {directory} is a symbolic link")
             directory.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
-            sync_directory(self.directory)
             log = self._opened(where, clean=True, point=None)
         except OSError as error:
             raise LogFull(f"the directory of {where} cannot be made: {error}; try again later") from error

@@ -139,6 +139,30 @@ def test_a_hanging_sync_stops_nobody_else(tmp_path: Path) -> None:
             assert payloads(client, "t") == [b"hello", b"stuck"]
 
 
+def test_making_a_topic_stops_nobody(tmp_path: Path) -> None:
+    """While the directory of a new topic is being synced, all others are served, and further topics made (§3.1)."""
+    hang = {"KAFKA2011_FAILPOINTS": "log.flush.before_directory_sync=sleep:3600@3"}
+    with BrokerProcess(tmp_path / "data", EVERY, environ=hang) as broker:
+        with RawClient(broker) as maker, RawClient(broker) as client:
+            client.produce("old", b"hello")
+            client.wait_for("old", 15)
+            maker.produce("new", b"stuck")
+            until(lambda: broker.state()["topics"]["new"]["partitions"]["0"]["end_offset"] == 15, "it is made")
+            for k in range(20):
+                assert client.fetch("old") == (0, encode_set([b"hello"] * (k + 1)))
+                assert maker.fetch("new") == (0, b"")
+                client.produce("old", b"hello")
+                client.wait_for("old", 15 * (k + 2))
+            client.produce("newer", b"hello")
+            client.wait_for("newer", 15)
+            assert maker.offsets("new") == [0]
+        broker.kill()
+        broker.environ.clear()
+        broker.restart()
+        with RawClient(broker) as client:
+            assert [payloads(client, topic) for topic in ("new", "newer")] == [[b"stuck"], [b"hello"]]
+
+
 def test_a_failed_sync_takes_one_partition_out(tmp_path: Path) -> None:
     """After fsync failed its partition takes no more, says so, and never shows the bytes; others go on (§2.3)."""
     failing = {"KAFKA2011_FAILPOINTS": "log.flush.before_fsync=raise:EIO@2"}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
+from pathlib import Path
 
 import pytest
 
 from kafka2011.errors import LogFailed, LogFull
 from kafka2011.failpoints import activate
+from kafka2011.log import log as log_module
 from kafka2011.log import segment as segment_module
 from kafka2011.log.directory import CLEAN_SHUTDOWN
 from kafka2011.log.events import DiskFailed, DiskFull, DiskRoomAgain, LogEvent
@@ -162,3 +164,34 @@ def test_every_event_names_its_partition(open_store: OpenStore) -> None:
     appended(store.get_or_create("t", 0), 1).flush()
     told = [e.event for e in store.journal.since() if isinstance(e.event, LogEvent)]
     assert {(event.topic, event.partition) for event in told} == {("t", 0)}
+
+
+def test_a_new_topic_is_durable_before_it_is_visible(open_store: OpenStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Creating waits for no disk; the first flush syncs file, directory and data directory before the mark (§3.1)."""
+    synced: list[str] = []
+    store = open_store(file_size=20)
+
+    def sync(path: Path) -> None:
+        synced.append(f"{path.name} at {log.flushed_offset}")
+
+    monkeypatch.setattr(log_module, "sync_directory", sync)
+    log = appended(store.get_or_create("t", 0), 1)
+    assert synced == []
+    log.flush()
+    assert synced == ["t-0 at 0", "data at 0"]
+    appended(log, 1).flush()
+    assert len(synced) == 2
+    appended(log, 1).flush()
+    assert synced[2:] == ["t-0 at 24"]
+    assert len(log.segments()) == 2
+
+
+@pytest.mark.parametrize("hit", [1, 2])
+def test_a_new_topic_whose_names_cannot_be_synced_shows_nothing(open_store: OpenStore, hit: int) -> None:
+    """When the sync of either directory fails, nothing of the topic becomes visible, ever (reliability §2.3)."""
+    log = appended(open_store().get_or_create("t", 0), 1)
+    with activate("log.flush.before_directory_sync", f"raise:EIO@{hit}"), pytest.raises(LogFailed):
+        log.flush()
+    with pytest.raises(LogFailed):
+        log.flush()
+    assert (log.flushed_offset, log.end_offset) == (0, 12)
