@@ -12,6 +12,7 @@ import click
 
 from consumers import seek as seeking
 from consumers.groups import PartitionRow, sources, zookeeper_groups
+from kafka2011.cli.offset_choice import _parse_time as time_ms  # the one parser of times, that of ``fetch --offset``
 from kafka2011.cli.output import CONTEXT, fail, json_option, note, show, zookeeper_option
 from kafka2011.clock import SYSTEM_CLOCK
 
@@ -101,7 +102,12 @@ def _columns(row: PartitionRow) -> Mapping[str, object]:
 @group.command(context_settings=CONTEXT)
 @click.argument("name", metavar="GROUP")
 @zookeeper_option
-@click.option("--to", required=True, metavar="WHERE", help="start, end, an offset, +N or -N messages, @ms since 1970.")
+@click.option(
+    "--to",
+    required=True,
+    metavar="WHERE",
+    help="start, end, an offset, +N or -N messages, @TIME (ISO, or ms since 1970; to the segment).",
+)
 @click.option("--topic", "topics", multiple=True, help="Only this topic (repeatable); default: all of the group.")
 @click.option("--execute", is_flag=True, help="Do it. Without this only the plan is shown.")
 @click.option("--force", is_flag=True, help="Also while the group has members: what they store next may undo it.")
@@ -114,10 +120,13 @@ def seek(
     \b
     kafka2011 group seek billing --to start
     kafka2011 group seek billing --to -100 --topic clicks --execute
+    kafka2011 group seek billing --to @2011-06-12T09:00 --execute
     kafka2011 group seek billing --to @1307869200000 --execute
     """
-    if to not in ("start", "end") and not to.lstrip("@+-").isdecimal():
-        raise click.UsageError(f"--to {to!r} is none of start, end, an offset, +N, -N, @ms")
+    if to.startswith("@"):
+        to = f"@{time_ms(to[1:])}"
+    elif to not in ("start", "end") and not to.removeprefix("+" if to.startswith("+") else "-").isdecimal():
+        raise click.UsageError(f"--to {to!r} is none of start, end, an offset, +N, -N, @TIME")
     with zookeeper_groups(zookeeper) as groups:
         moves = seeking.plan(groups, name, to, list(topics) or None)
         show(

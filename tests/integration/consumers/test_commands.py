@@ -13,6 +13,7 @@ from consumers import Consumer
 from consumers.cli.consume import consume
 from consumers.cli.group import group
 from consumers.cli.offsets import offsets
+from kafka2011.cli.offset_choice import find_start
 from kafka2011.client import BrokerConnection
 from kafka2011.clock import SYSTEM_CLOCK
 from kafka2011.types import BrokerPartition
@@ -129,7 +130,8 @@ def test_seek_shows_a_plan_and_executes_exactly_it(filled: Arena) -> None:
         assert stored() == expected * SIZE, to
     assert seek("--to", str(3 * SIZE), "--execute").exit_code == 0
     assert stored() == 3 * SIZE
-    assert seek("--to", "sideways").exit_code == 2
+    for nonsense in ("sideways", "@yesterday", "@", "+-3", ""):
+        assert seek("--to", nonsense).exit_code == 2, nonsense
     inside = seek("--to", str(3 * SIZE + 5), "--execute")
     assert inside.exit_code == 1 and "no message" in str(inside.exception) and stored() == 3 * SIZE
 
@@ -140,6 +142,20 @@ def test_seek_shows_a_plan_and_executes_exactly_it(filled: Arena) -> None:
         assert stored() == 3 * SIZE
     out = run(consume, TOPIC, "-g", "seeker", "-z", filled.connect, "-n", "1")
     assert out.stdout.splitlines() == ["p1-000003"]
+
+
+@pytest.mark.parametrize(
+    ("word", "messages"),
+    [("@0", 0), ("@2011-06-12", 0), ("@2011-06-12T09:00", 0), ("@2999-01-01T00:00+02:00", 10), ("@32472144000000", 10)],
+)
+def test_a_time_means_to_seek_what_it_means_to_fetch(filled: Arena, word: str, messages: int) -> None:
+    """A group goes where ``fetch --offset`` with the same words begins: ISO time or ms, to the segment (§3.1)."""
+    broker = filled.brokers[0]
+    with BrokerConnection(broker.host, broker.port) as connection:
+        fetched = find_start(connection, TOPIC, 0, word, 1 << 20).offset
+    plan = run(group, "seek", "timed", "-z", filled.connect, "--json", "--topic", TOPIC, "--to", word)
+
+    assert json.loads(plan.stdout)[0]["new"] == fetched == messages * SIZE
 
 
 def test_offsets_leave_and_come_back_in_the_format_of_0_7(filled: Arena, tmp_path: Path) -> None:
