@@ -2,14 +2,17 @@
 
     python -m benchmarks.observatory            about two minutes
 
-Prints how long each pane takes to be made and how large it is, how often the page is refreshed, and the broker's
-processor time with and without the page.
+Prints how long each pane takes to be made and how large it is, how often the page is refreshed, the broker's
+processor time with and without the page, and what the page takes from a producer that sends as fast as it can.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import signal
+import statistics
 import tempfile
 import threading
 import time
@@ -65,6 +68,38 @@ def processor_share(pid: int, seconds: float) -> float:
     return 100 * (sum(process.cpu_times()[:2]) - before) / (time.monotonic() - began)
 
 
+def publish(address: tuple[str, int], messages: int) -> float:
+    """Messages a second into one partition, from the first to the last one flushed."""
+    data = encode_set([b"x" * 200] * 200)
+    with BrokerConnection(*address) as connection:
+        (start,) = connection.offsets("load", 0)
+        began = time.perf_counter()
+        for _ in range(messages // 200):
+            connection.produce("load", 0, data)
+        while connection.offsets("load", 0) != [start + len(data) * (messages // 200)]:
+            time.sleep(0.002)
+        return messages / (time.perf_counter() - began)
+
+
+def under_load(address: tuple[str, int], broker: int, page: int, rounds: int = 9, messages: int = 600_000) -> None:
+    """Publish with the page running and with it stopped in turn; print both and the ratio."""
+    rates: dict[bool, list[float]] = {True: [], False: []}
+    costs: dict[bool, list[float]] = {True: [], False: []}
+    process = psutil.Process(broker)
+    publish(address, messages)
+    for number in range(2 * rounds):
+        # Watched and alone, then alone and watched: what drifts meanwhile falls on both.
+        watched = number % 4 in (0, 3)
+        os.kill(page, signal.SIGCONT if watched else signal.SIGSTOP)
+        before = sum(process.cpu_times()[:2])
+        rates[watched].append(publish(address, messages))
+        costs[watched].append(1e6 * (sum(process.cpu_times()[:2]) - before) / messages)
+    os.kill(page, signal.SIGCONT)
+    for name, found, unit in (("published", rates, "msg/s"), ("broker's cost", costs, "us CPU a message")):
+        alone, watched_ = statistics.median(found[False]), statistics.median(found[True])
+        print(f"{name:<16} {alone:,.2f} alone, {watched_:,.2f} watched {unit}: {watched_ / alone:.3f}")
+
+
 def main() -> None:
     """Set the scene, measure without the page, open it, measure again."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -113,6 +148,7 @@ def measure(cluster: Cluster, wanted: argparse.Namespace) -> None:
             took.append(time.monotonic() - began)
         assert json.loads(body)["groups"]
         print(f"{pane:<16} {1000 * sorted(took)[2]:5.0f} ms  {len(body) / 1024:7.0f} KB")
+    under_load((broker.ready["host"], broker.ready["port"]), broker.pid, page.pid)
     print(f"the page's memory {psutil.Process(page.pid).memory_info().rss / 2**20:.0f} MB")
     over.set()
     client.stop()

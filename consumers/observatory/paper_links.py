@@ -35,7 +35,7 @@ LINKS: dict[str, Link] = {
     "message": Link(
         "§3.1 Simple storage ¶2",
         "a message is addressed by its offset; the next one's is this plus its length",
-        "kafka2011.wire.message_set:decode_set",
+        "kafka2011.wire.reading:read_set",
     ),
     "sendfile": Link(
         "§3.1 Efficient transfer ¶3",
@@ -78,7 +78,7 @@ def _resolve(link: Link) -> dict[str, Any] | None:
     text = _text(module)
     if text is None:
         return None  # a part that is not installed has no code to show here
-    line = next(node.lineno for node in ast.parse(text).body if getattr(node, "name", "") == name) if name else 1
+    line = next((node.lineno for node in ast.parse(text).body if name and getattr(node, "name", "") == name), 1)
     return {"section": link.section, "says": link.says, "module": module, "line": line}
 
 
