@@ -47,10 +47,6 @@ class Offsets:
         """The offset last known to be in the registry."""
         return self._stored.get(owned)
 
-    def forget(self) -> None:
-        """Know nothing: other members may have written since."""
-        self._stored.clear()
-
     def changed(self, positions: Positions) -> dict[Owned, int]:
         """Those of ``positions`` that the registry does not hold yet."""
         return {owned: offset for owned, offset in positions.items() if self._stored.get(owned) != offset}

@@ -2,7 +2,7 @@
 
 A client that gets no answer cannot tell. Without a majority the ensemble expires no session, so whoever owned something
 still does; when only our line is dead, the others will take over. Each server answers the word ``srvr`` even when it
-has no majority.
+has no majority. The answer holds for the moment only: a majority that was frozen and wakes up may end sessions at once.
 
 Paper: §3.2 (what happens to ownership when ZooKeeper is away is left open).
 """
@@ -10,6 +10,7 @@ Paper: §3.2 (what happens to ownership when ZooKeeper is away is left open).
 from __future__ import annotations
 
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 _PORT = 2181
@@ -18,7 +19,9 @@ _ASK_S = 0.5
 
 def has_no_majority(connect: str) -> bool:
     """True if the servers of a connect string say so, or all refuse connections; False if one serves or none speaks."""
-    answers = [_ask(host) for host in connect.partition("/")[0].split(",")]
+    servers = connect.partition("/")[0].split(",")
+    with ThreadPoolExecutor(len(servers), "zookeeper-ask") as askers:
+        answers = list(askers.map(_ask, servers))
     if any("Mode:" in answer for answer in answers):
         return False
     return any("not currently serving" in answer for answer in answers) or all(a == "refused" for a in answers)

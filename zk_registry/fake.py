@@ -264,6 +264,12 @@ class FakeSession:
         """End the session at the server; the client does not know yet."""
         self._world.end(self.session_id)
 
+    def mislead(self) -> None:
+        """Tell the client that its session is over while the server keeps it: a leader fell while ending it."""
+        with self._world.lock:
+            self._world.hear(self.session_id, False)
+            self._lose_session()
+
     # -- inside ---------------------------------------------------------------------------------------------------
 
     def _is_lost(self) -> bool | None:

@@ -2,7 +2,8 @@
 
 kazoo is the client; this module takes away its surprises:
 
-* it waits at most a second between attempts to connect (kazoo's own limit is an hour);
+* it waits at most half a second between attempts to connect (kazoo's own limit is an hour);
+* a server that accepts and says nothing does not keep it from the others for long (``handshake``);
 * no call blocks without limit: after ``call_timeout_s`` it is a ConnectionLoss, *perhaps done*;
 * nothing is asked in one session's name and sent in the next one's: a call made after LOST is refused;
 * callbacks of states and watches run one after the other in a worker thread, so that they may call ``perform``;
@@ -31,6 +32,7 @@ from kafka2011.errors import ConfigError, Kafka2011Error
 from kafka2011.events import Journal
 from zk_registry.access import Tls, access_lists
 from zk_registry.events import CallbackFailed, SessionChanged
+from zk_registry.handshake import PromptHandler
 from zk_registry.kazoo_calls import Deadline, KazooCalls
 from zk_registry.operations import ConnectionLoss, Create, NodeExists, Operation, SessionExpired
 from zk_registry.states import SessionState, StateCallback
@@ -43,6 +45,8 @@ _STATES = {
 # kazoo logs each failed attempt; what matters of that is told as an event.
 _KAZOO_LOGGER = logging.getLogger("kafka2011.kazoo")
 _KAZOO_LOGGER.setLevel(logging.CRITICAL)
+_MAX_PAUSE_S = 0.5
+"""Between two rounds of attempts to connect: what is added, at worst, to the time ZooKeeper was away."""
 
 
 class ZooKeeperUnreachable(Kafka2011Error):
@@ -86,6 +90,7 @@ class ZooKeeperSession:
         self._callbacks: list[StateCallback] = []
         self._tokens: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._worker = threading.Thread(target=self._work, name="zookeeper-session", daemon=True)
+        self._handler = PromptHandler(timeout_s, _hosts(connect).partition("/")[0].count(",") + 1)
         self._client = self._make_client()
         self._calls = KazooCalls(self._client, self._tokens.put, access_lists(credential))
 
@@ -196,9 +201,10 @@ class ZooKeeperSession:
 
     def _make_client(self) -> KazooClient:
         client = KazooClient(
-            _hosts(self.connect),
+            self.connect,
             timeout=self._timeout_s,
-            connection_retry=KazooRetry(max_tries=-1, delay=0.05, backoff=2, max_delay=1.0, max_jitter=0.2),
+            handler=self._handler,
+            connection_retry=KazooRetry(max_tries=-1, delay=0.05, backoff=2, max_delay=_MAX_PAUSE_S, max_jitter=0.2),
             command_retry=KazooRetry(max_tries=1, max_delay=1.0),
             auth_data=[("digest", self._credential)] if self._credential else None,
             logger=_KAZOO_LOGGER,
@@ -235,6 +241,8 @@ class ZooKeeperSession:
     def _listen(self, kazoo_state: str) -> None:
         """In kazoo's connection thread: note the state, leave a token, and out."""
         state = _STATES[kazoo_state]
+        if state is SessionState.CONNECTED:
+            self._handler.connected()
         with self._changed:
             if self._closed:
                 return

@@ -78,7 +78,7 @@ class Consumer:
         self.group = group
         self.journal = journal or Journal(clock=clock)
         self._clock, self._edition = clock, EDITIONS[edition]
-        self._configured_id, self._births = consumer_id, 0
+        self._configured_id, self._first_id, self._births = consumer_id, "", 0
         self._autocommit_s = autocommit_interval_s if autocommit else None
         self._timeout_s, self._queue_size = timeout_s, queue_size
         self._new_fetcher = partial(
@@ -239,12 +239,12 @@ class Consumer:
             raise self._worker.failure
 
     def _new_id(self) -> str:
+        """A new id for each session; the order among the members stays, so that each gets its own share back."""
+        if not self._first_id:
+            host = re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname())[:100]
+            self._first_id = new_consumer_id(self.group, host, self._clock.wall_ms(), self._configured_id)
         self._births += 1
-        configured = self._configured_id
-        if configured is not None and self._births > 1:
-            configured = f"{configured}-{self._births}"
-        host = re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname())[:100]
-        return new_consumer_id(self.group, host, self._clock.wall_ms(), configured)
+        return self._first_id if self._births == 1 else f"{self._first_id}-{self._births}"
 
     def _is_down(self) -> bool:
         return self._connect is not None and ensemble.has_no_majority(self._connect)

@@ -47,6 +47,8 @@ class Edition:
     """Note a claim before making it, so that a claim whose answer was lost is released too."""
     fenced: bool
     """Commit only while this session's own id node exists; otherwise a member back from the dead moves offsets."""
+    remembers: bool
+    """Go on where the application is, if the registry knows of nobody who read further; else from the last commit."""
     tries: int | None
     """Attempts before giving up; None = never gives up."""
     back_off: Callable[[int, Random], float]
@@ -67,6 +69,7 @@ PRINTED = Edition(
     only_mine=False,
     intent_first=False,
     fenced=False,
+    remembers=False,
     tries=None,
     back_off=wait_a_bit,
 )
@@ -80,6 +83,7 @@ SHIPPED = Edition(
     only_mine=False,
     intent_first=False,
     fenced=False,
+    remembers=False,
     tries=4,
     back_off=wait_a_bit,
 )
@@ -93,6 +97,7 @@ SOUND = Edition(
     only_mine=True,
     intent_first=True,
     fenced=True,
+    remembers=True,
     tries=None,
     back_off=spread_out,
 )

@@ -21,7 +21,7 @@ from random import Random
 
 from consumers.algorithm1.assign import ThreadId
 from consumers.algorithm1.editions import SOUND, Edition
-from consumers.algorithm1.ownership import release
+from consumers.algorithm1.ownership import bury, release
 from consumers.algorithm1.rebalance import rebalance, still_right
 from consumers.algorithm1.steps import NewSession, Owned, Positions, Progress, Steps, Stop, Wait
 from consumers.commit import Fenced, Offsets
@@ -86,6 +86,8 @@ class Member:
         """Partitions being delivered, by which stream and from where. Invariant in `sound`: all in ``claims``."""
         self.left_at: dict[Owned, int] = {}
         """Where the application was when delivery last stopped."""
+        self.last_life: tuple[str, int] | None = None
+        """The id and the session of the life before this one."""
         self.registered = False
         self.dirty = False
         self.closing = False
@@ -94,6 +96,7 @@ class Member:
         self._new_id = new_id
         self._autocommit_s = autocommit_s
         self._patience_s = patience_s
+        self._session = 0
         self.consumer_id = new_id()
 
     def emit(self, event: Event) -> None:
@@ -108,17 +111,18 @@ class Member:
         """Live until ``closing``."""
         while True:
             try:
+                yield from bury(self)
                 yield from self._register()
                 yield from self._serve()
                 return
             except SessionExpired:
-                yield Stop()
+                # What was finished stays finished: if nobody read further meanwhile, this member goes on from there.
+                self.left_at |= yield Stop()
                 old, self.consumer_id = self.consumer_id, self._new_id()
+                self.last_life = (old, self._session) if self.registered else None
                 # Claims stay noted: one may have been made under the new session before we knew. Only ours are deleted.
                 self.registered = False
                 self.reading.clear()
-                self.left_at = {}
-                self.offsets.forget()
                 self.counters.sessions_lost += 1
                 self.emit(SessionLost(group=self.group, consumer=old, reborn_as=self.consumer_id))
                 if self.closing:
@@ -154,7 +158,8 @@ class Member:
                 )
             yield Wait(0.2, "the id node of an earlier life to go")
         self.registered = self.dirty = True
-        self.emit(ConsumerRegistered(group=self.group, consumer=self.consumer_id, session=self.session_id()))
+        self._session = self.session_id()
+        self.emit(ConsumerRegistered(group=self.group, consumer=self.consumer_id, session=self._session))
 
     def _enter(self, path: str) -> Steps[int | None]:
         """Create the id node; the session that holds it, if it is not ours."""

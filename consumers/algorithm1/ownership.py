@@ -16,7 +16,18 @@ from typing import TYPE_CHECKING
 from consumers.algorithm1.steps import Owned, Steps
 from consumers.events import Claimed, ClaimRefused, Released
 from zk_registry import paths
-from zk_registry.operations import Create, Delete, DeleteIfMine, Get, NodeExists, NoNode
+from zk_registry.operations import (
+    Check,
+    ConnectionLoss,
+    Create,
+    Delete,
+    DeleteIfMine,
+    Exists,
+    Get,
+    Multi,
+    NodeExists,
+    NoNode,
+)
 
 if TYPE_CHECKING:
     from consumers.algorithm1.assign import ThreadId
@@ -47,6 +58,28 @@ def release(member: Member, topics: Collection[str]) -> Steps[None]:
             except NoNode:
                 pass  # gone already: with the old session, or deleted by somebody else
         member.claims.discard(owned)
+
+
+def bury(member: Member) -> Steps[None]:
+    """Delete what the last life left behind: a server may call a session over and still keep its nodes for a timeout.
+
+    That happens when a leader is frozen and wakes up: it begins to end sessions, and another leader takes over before
+    that is done. Each delete is made together with a check of the old id node: while that exists, the old session does,
+    and no stranger can have taken the place of one of its nodes.
+    """
+    if member.last_life is None or not member.edition.only_mine:
+        return
+    (old_id, session), member.last_life = member.last_life, None
+    grave = paths.consumer_id(member.group, old_id)
+    try:
+        for path in [*(paths.owner(member.group, o.topic, o.partition) for o in sorted(member.claims)), grave]:
+            if (yield Exists(grave)) is None:
+                return  # the usual case: it went with its session
+            node = yield Exists(path)
+            if node is not None and node.ephemeral_owner == session:
+                yield Multi((Check(grave), Delete(path)))
+    except (NoNode, ConnectionLoss):
+        pass  # it went by itself meanwhile, or will
 
 
 def claim(member: Member, shares: Mapping[Owned, ThreadId]) -> Steps[Refusal | None]:

@@ -82,11 +82,7 @@ def read_registries(member: Member, topics: Iterable[str]) -> Steps[View]:
 
 
 def read_offset(member: Member, owned: Owned) -> Steps[int | None]:
-    """Line 11: the stored offset of a partition; None if there is none, or none that can be read.
-
-    A member that gets back what it has just let go, with nobody having committed in between, goes on from where its
-    application really is.
-    """
+    """Line 11: the stored offset of a partition; None if there is none, or none that can be read."""
     text = yield from value(paths.offset(member.group, owned.topic, owned.partition))
     offset = None if text is None else parse_offset(text)
     if text is not None and offset is None:
@@ -99,11 +95,22 @@ def read_offset(member: Member, owned: Owned) -> Steps[int | None]:
                 text=text[:40].decode("utf-8", "replace"),
             )
         )
-    if offset != member.offsets.stored(owned) or not member.edition.stops_first:
-        # Somebody read on since; also for a later attempt, where we left it no longer counts.
-        member.left_at.pop(owned, None)
+    known, left_at = member.offsets.stored(owned), member.left_at.get(owned)
     member.offsets.learned(owned, offset, exists=text is not None)
-    return member.left_at.get(owned, offset)
+    if left_at is None or not member.edition.remembers or not _within(known, offset, left_at):
+        # Somebody read further, or moved the group; also for a later attempt, where we left it no longer counts.
+        member.left_at.pop(owned, None)
+        return offset
+    return left_at
+
+
+def _within(known: int | None, offset: int | None, left_at: int) -> bool:
+    """Whether everything from the stored ``offset`` up to ``left_at`` was finished by our own application.
+
+    It finished all from ``known``, the offset it last knew to be stored, up to where it left. So a member that gets
+    back what it let go, or lost with its session, goes on from where its application really is.
+    """
+    return offset == known or (known is not None and offset is not None and known <= offset <= left_at)
 
 
 def children(path: str) -> Steps[tuple[str, ...]]:

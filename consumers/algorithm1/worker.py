@@ -2,9 +2,10 @@
 
 Watches and session changes come from other threads; all they do is set a flag and wake this one.
 
-What a silent ZooKeeper means for delivery: what we own is surely ours until our session can have expired, so delivery
-goes on for the session timeout less a second. After that it is held back, unless the ensemble itself says that it has
-no majority: then no session can expire, and messages keep flowing while commits and rebalances wait.
+What a silent ZooKeeper means for delivery: what we own is surely ours until our session can have expired. A silence
+is noticed when two thirds of the session may be gone (``zk_registry.states``), so delivery goes on for a sixth of it
+and a sixth is left over. After that it is held back, unless the ensemble itself says that it has no majority: then no
+session can expire, and messages keep flowing while commits and rebalances wait.
 
 Paper: §3.2.
 """
@@ -24,6 +25,8 @@ from kafka2011.errors import Kafka2011Error
 from zk_registry.operations import RegistryError, SessionExpired
 from zk_registry.states import Session, SessionState
 
+_ASK_AGAIN_S = 0.25
+"""While ZooKeeper is silent: how long its own word that it has no majority is good for."""
 _SETTLE_S = 0.05
 """A change seldom comes alone: a moment's wait lets one rebalance answer several."""
 
@@ -140,7 +143,7 @@ class Worker:
         with self._lock:
             self._cancel_timer()
             if state is SessionState.SUSPENDED:
-                self._set_timer(max(0.1, self._session.timeout_s - 1.0))
+                self._set_timer(self._session.timeout_s / 6)
             elif state is SessionState.LOST:
                 self._hold()
             elif self._session.incarnation == self._incarnation:
@@ -159,7 +162,7 @@ class Worker:
                     self._release()
                 else:
                     self._hold()
-                self._set_timer(1.0)
+                self._set_timer(_ASK_AGAIN_S)
 
     def _set_timer(self, seconds: float) -> None:
         with self._lock:

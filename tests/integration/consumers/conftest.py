@@ -30,11 +30,11 @@ TOPIC = "orders"
 class Member:
     """One consumer process."""
 
-    def __init__(self, arena: Arena, name: str) -> None:
+    def __init__(self, arena: Arena, name: str, connect: str) -> None:
         self.name = name
         self.output = arena.directory / f"{name}.log"
-        command = [sys.executable, "-m", "tests.integration.consumers.member", arena.connect, arena.group, TOPIC]
-        command += [str(arena.directory / f"{name}.history"), name, str(SESSION_S)]
+        command = [sys.executable, "-m", "tests.integration.consumers.member", connect, arena.group, TOPIC]
+        command += [str(arena.directory / f"{name}.history"), name, str(arena.session_s)]
         with self.output.open("ab") as output:
             self.process = subprocess.Popen(command, stderr=output, stdout=output, preexec_fn=die_with_parent)
 
@@ -50,8 +50,8 @@ class Member:
 class Arena:
     """Everything of one test."""
 
-    def __init__(self, connect: str, directory: Path) -> None:
-        self.connect, self.directory, self.group = connect, directory, "billing"
+    def __init__(self, connect: str, directory: Path, *, session_s: float = SESSION_S) -> None:
+        self.connect, self.directory, self.group, self.session_s = connect, directory, "billing", session_s
         self.brokers: dict[int, BrokerProcess] = {}
         self.members: dict[str, Member] = {}
         self.sent: set[str] = set()
@@ -68,7 +68,7 @@ class Arena:
         options = {
             "brokerid": broker_id,
             "zk.connect": self.connect,
-            "zk.sessiontimeout.ms": 3000,
+            "zk.sessiontimeout.ms": round(self.session_s * 1000),
             "num.partitions": partitions,
             "log.flush.interval": 1,
             "produce.acks.enable": True,
@@ -76,8 +76,8 @@ class Arena:
         self.brokers[broker_id] = BrokerProcess(options=options).start()
         return self.brokers[broker_id]
 
-    def join(self, name: str) -> Member:
-        self.members[name] = Member(self, name)
+    def join(self, name: str, connect: str | None = None) -> Member:
+        self.members[name] = Member(self, name, connect or self.connect)
         return self.members[name]
 
     def fault(self, name: str, target: str) -> None:

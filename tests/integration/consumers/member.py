@@ -7,7 +7,16 @@ import sys
 from pathlib import Path
 
 from consumers.algorithm1.consumer import Consumer
-from consumers.events import Claimed, Committed, OffsetReset, Released, SessionLost
+from consumers.events import (
+    Claimed,
+    Committed,
+    ConsumerRegistered,
+    DeliveryHeld,
+    DeliveryResumed,
+    OffsetReset,
+    Released,
+    SessionLost,
+)
 from kafka2011.events import Entry
 from tests.checker.history import HistoryFile
 
@@ -32,6 +41,10 @@ def main(connect: str, group: str, topic: str, history_path: str, proc: str, ses
         elif isinstance(event, Committed):
             for key, offset in event.offsets.items():
                 history.write("commit", key=key, off=offset)
+        elif isinstance(event, ConsumerRegistered):
+            history.write("session", kind="info", session=event.session)
+        elif isinstance(event, DeliveryHeld | DeliveryResumed):
+            history.write(event.name, kind="info")
         elif isinstance(event, OffsetReset):
             history.write("reset", kind="info", asked=event.asked, moved_to=event.moved_to)
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import signal
+import time
+from pathlib import Path
 
 from kafka2011.types import BrokerPartition
 from tests.integration.consumers.conftest import TOPIC, Arena
+from tests.integration.consumers.line import Line
 from tests.waiting import until
 from zk_registry import paths
+from zk_registry.embedded import EmbeddedZooKeeper
 from zk_registry.operations import Children
 
 
@@ -90,6 +94,38 @@ def test_nothing_is_lost_through_kills_pauses_expiry_and_broker_death(arena: Are
     arena.wait_delivered()
     report = arena.check(at_rest=True)
     assert report.valid, report
+
+
+def test_a_consumer_cut_off_alone_stops_before_others_take_over(
+    zk_connect: str, zookeeper: EmbeddedZooKeeper, tmp_path: Path
+) -> None:
+    """A consumer that no longer hears ZooKeeper delivers nothing that another may be reading already (§3.2)."""
+    arena = Arena(zk_connect, tmp_path, session_s=6.0)
+    try:
+        with Line(zookeeper.servers[0].port) as line:
+            arena.broker(0)
+            arena.send_everywhere()
+            arena.join("c1", f"{line.address}/{zk_connect.partition('/')[2]}")
+            arena.wait_shared(2, 1)
+            arena.join("c2")
+            arena.wait_shared(2, 2)
+            arena.produce_all_the_time()
+            until(lambda: arena.polls("c1") > 20 and arena.polls("c2") > 20, "both are reading")
+
+            def since_the_cut(name: str) -> list[tuple[str, int]]:
+                return [(op["key"], op["t"]) for op in arena.ops([name]) if op["f"] == "poll" and op["t"] > cut]
+
+            cut = time.monotonic_ns()
+            line.cut()
+            arena.wait_shared(2, 1)
+            until(lambda: len({key for key, _ in since_the_cut("c2")}) == 2, "c2 reads everything")
+            (theirs,) = {key for key, _ in since_the_cut("c1")}
+            last = max(t for _, t in since_the_cut("c1"))
+            first = min(t for key, t in since_the_cut("c2") if key == theirs)
+
+            assert last < first, f"for {(last - first) / 1e9:.2f} s both delivered {theirs}"
+    finally:
+        arena.close()
 
 
 def test_an_expired_session_is_a_new_life(arena: Arena) -> None:

@@ -1,0 +1,48 @@
+"""How long one server of an ensemble may keep a client waiting at the door.
+
+A frozen server accepts a connection and says nothing. kazoo gives each server a part of the session timeout, T/n of n
+servers; but when the old connection is found dead, two thirds of the session may be gone, and one mute server is enough
+to lose the rest. Here each gets T/3n, so that all of them can be asked in the third that is left. Every third attempt
+is patient, T/n as in kazoo: a server that is slow, and not frozen, is let in too.
+
+Paper: §3.2 (consumers and brokers outlive a change of ZooKeeper's leader).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kazoo.handlers.threading import SequentialThreadingHandler
+
+_PATIENT = 3
+"""Every so many attempts one is patient."""
+
+
+class PromptHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no annotations
+    """kazoo's threads and sockets, with a limit on what a server may take until it has let us in. Thread: kazoo's.
+
+    ``connected()`` ends the limit: from there on kazoo's own read timeouts hold.
+    """
+
+    def __init__(self, timeout_s: float, n_servers: int) -> None:
+        super().__init__()
+        self._share_s = timeout_s / max(1, n_servers)
+        self._attempts = 0
+        self._limit_s: float | None = None
+
+    def connected(self) -> None:
+        """A server has let us in."""
+        self._attempts, self._limit_s = 0, None
+
+    def create_connection(self, *arguments: Any, **options: Any) -> Any:
+        """Begin an attempt at the next server."""
+        self._attempts += 1
+        patient = self._attempts % _PATIENT == 0
+        self._limit_s = self._share_s if patient else self._share_s / 3
+        return super().create_connection(*arguments, **options | {"timeout": self._limit_s})
+
+    def select(self, reads: Any, writes: Any, errors: Any, timeout: float | None = None) -> Any:
+        """Wait for a socket, during an attempt no longer than the attempt may take."""
+        if self._limit_s is not None and timeout is not None:
+            timeout = min(timeout, self._limit_s)
+        return super().select(reads, writes, errors, timeout)
