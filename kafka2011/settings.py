@@ -58,10 +58,12 @@ IDENTITY = (
     Setting("bind.address", str, "127.0.0.1", "", "Address to listen on. 0.7 listened on all; 0.0.0.0 does that. "
             "There is no authentication: leave loopback only inside a network you trust.", "identity"),
     _number("port", 9092, "", "Port of the 2011 protocol; 0 takes a free one.", "identity", at_most=65535),
-    Setting("tls.certificate", Path, None, "", "PEM file with the certificate; set it and tls.key to speak TLS on "
-            "the port (not in 2011). Fetches are then copied, not sent with sendfile.", "identity"),
+    Setting("tls.certificate", Path, None, "", "PEM file with the broker's certificate, then its chain; set it and "
+            "tls.key to speak TLS on the port (not in 2011). Fetches are then copied, not sent with sendfile.",
+            "identity"),
     Setting("tls.key", Path, None, "", "PEM file with the private key of tls.certificate.", "identity"),
-    Setting("tls.client.ca", Path, None, "", "PEM file; clients must show a certificate signed by it.", "identity"),
+    Setting("tls.client.ca", Path, None, "", "PEM file with one authority or several; clients must show a "
+            "certificate signed by one.", "identity"),
     _number("admin.port", None, "", "Port of the read-only HTTP (/state, /metrics, /events, /healthz); 0 takes a free "
             "one; unset: off.", "identity", at_most=65535),
     Setting("admin.address", str, "127.0.0.1", "", "Address of the read-only HTTP. Whoever reaches it sees everything "

@@ -36,7 +36,8 @@ from kafka2011.broker.limits import Limits
 from kafka2011.broker.protocol import BrokerFactory
 from kafka2011.broker.reactor import DaemonThreads, DelayedCall, ListeningPort, Reactor, every, in_thread, within
 from kafka2011.broker.seldom import Seldom
-from kafka2011.broker.setup import advertised_host, is_loopback, limit_settings, log_settings, tls_options
+from kafka2011.broker.setup import advertised_host, is_loopback, limit_settings, log_settings
+from kafka2011.broker.tls import tls_options
 from kafka2011.broker.watchdog import Watchdog
 from kafka2011.clock import SYSTEM_CLOCK, Clock
 from kafka2011.config import Config

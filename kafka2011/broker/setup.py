@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import resource
 import socket
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from kafka2011.broker.limits import LimitSettings
 from kafka2011.config import Config
-from kafka2011.errors import ConfigError
 from kafka2011.log.settings import HOUR_MS, LogSettings
-
-if TYPE_CHECKING:
-    from twisted.internet.ssl import CertificateOptions
 
 
 def is_loopback(config: Config) -> bool:
@@ -73,24 +67,3 @@ def log_settings(config: Config) -> LogSettings:
         max_topic_name_length=config.integer("max.topic.name.length"),
         corrupt_policy="truncate" if config["log.corrupt.policy"] == "truncate" else "offline",
     )
-
-
-def tls_options(config: Config) -> CertificateOptions | None:
-    """TLS 1.2 or newer with the certificate of the settings; None if there is none."""
-    certificate, key, client_ca = config["tls.certificate"], config["tls.key"], config["tls.client.ca"]
-    if certificate is None and key is None and client_ca is None:
-        return None
-    if not isinstance(certificate, Path) or not isinstance(key, Path):
-        raise ConfigError("TLS needs both tls.certificate and tls.key")
-    try:
-        from OpenSSL import SSL, crypto
-        from twisted.internet import ssl
-    except ImportError as error:
-        raise ConfigError("TLS needs pyOpenSSL; install it with: pip install 'kafka2011[tls]'") from error
-    try:
-        own = ssl.PrivateCertificate.loadPEM(key.read_bytes() + b"\n" + certificate.read_bytes())
-        trusted = [ssl.Certificate.loadPEM(client_ca.read_bytes())] if isinstance(client_ca, Path) else []
-        options: CertificateOptions = own.options(*trusted)
-        return options
-    except (OSError, SSL.Error, crypto.Error) as error:
-        raise ConfigError(f"cannot use the TLS files {certificate}, {key}, {client_ca}: {error}") from error
