@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 ARGS   ?=
 
-.PHONY: help demo test paper check sim model bench bench-peers bench-etl soak docker docs clean
+.PHONY: help demo test paper check sim model bench bench-peers bench-etl etl-matrix soak docker docs clean
 
 help:           ## this list
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -49,6 +49,9 @@ bench-peers:    ## install RabbitMQ, ActiveMQ, NATS and Redis from the system's 
 
 bench-etl: $(READY) ## the nightly load against Spark writing the same rows
 	$(BIN)/python -m benchmarks.etl $(ARGS)
+
+etl-matrix: $(READY) ## the kill matrix of the Spark load, three times (minutes)
+	KAFKA2011_ETL_ROUNDS=3 $(BIN)/python -m pytest tests/integration/etl/test_spark_kills.py $(ARGS)
 
 soak: $(READY)  ## faults without end: kill, pause, expire, until ARGS="--for 1h"
 	$(BIN)/python -m benchmarks.soak $(ARGS)

@@ -116,11 +116,11 @@ def open_night(
     runner: Runner = InlineRunner()
     stop: Callable[[], None] = lambda: None  # noqa: E731 - nothing to stop without Spark
     if chosen["master"] != "inline" and not lazy:
-        from hadoop_etl.spark import start_session
+        from hadoop_etl.spark import start_context
 
         settings = dict(text.partition("=")[::2] for text in chosen["conf"])
-        session = start_session(chosen["master"], py_files=chosen["py_files"], settings=settings)
-        runner, stop = SparkRunner(session.sparkContext), session.stop
+        context = start_context(chosen["master"], py_files=chosen["py_files"], settings=settings)
+        runner, stop = SparkRunner(context), context.stop
     try:
         yield Night(
             warehouse,

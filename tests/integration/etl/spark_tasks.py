@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 from hadoop_etl.runners import in_executor
@@ -58,6 +60,31 @@ def twice_at_once(marks: str) -> Task:
         with ThreadPoolExecutor(2) as pool:
             attempts = [pool.submit(load_split, work, f"copy{number}") for number in (1, 2)]
             return [attempt.result() for attempt in attempts][1]
+
+    return task
+
+
+def stopping_in_mid_read(marks: str) -> Task:
+    """After its first chunk each task says so and waits until it is told to read on."""
+
+    def task(work: Work) -> Done:
+        import hadoop_etl.task as module
+
+        fetch, place = module._fetch, Path(marks)
+
+        def fetch_and_wait(*arguments: object) -> bytes:
+            data = fetch(*arguments)
+            (place / f"reading-{work.part}-{work.split.start}").touch()
+            deadline = time.monotonic() + 120
+            while not (place / "go").exists() and time.monotonic() < deadline:
+                time.sleep(0.02)
+            return data
+
+        module._fetch = fetch_and_wait
+        try:
+            return in_executor(replace(work, chunk_size=2000))
+        finally:
+            module._fetch = fetch
 
     return task
 

@@ -40,21 +40,6 @@ def test_a_load_by_spark_and_its_views(town: Town, spark: SparkSession) -> None:
     assert spark.sql(f"SELECT kerror FROM {town.topic}_quarantine").count() == 1
 
 
-@pytest.mark.parametrize("fault", ["killing_its_worker", "failing_twice", "twice_at_once"])
-def test_tasks_that_die_fail_or_run_twice(town: Town, spark: SparkSession, tmp_path: Path, fault: str) -> None:
-    """A worker killed, a task failing twice, two copies at once: files of losers exist and no row is there twice."""
-    filled(town)
-    marks = tmp_path / "marks"
-    marks.mkdir()
-    task = getattr(spark_tasks, fault)(str(marks))
-    report = town.load(SparkRunner(spark.sparkContext, task), SPLITS)
-    assert report["state"] == "committed", report
-    town.check()
-    named = set(town.table.open().file_uris())
-    written = {str(path) for path in Path(town.table.uri).rglob("*.parquet")}
-    assert written > named, "an attempt that lost left its files behind, unseen"
-
-
 def test_a_task_that_always_fails_ends_the_load_with_one_sentence(town: Town, spark: SparkSession) -> None:
     """After the last attempt nothing is published, and the report says why without a stack."""
     filled(town, 5)
