@@ -9,9 +9,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from hadoop_etl.runners import in_executor
 from hadoop_etl.task import Done, Work, load_split
+from kafka2011.client import BrokerConnection
+from kafka2011.errors import ConnectionFailed
 
 Task = Callable[[Work], Done]
 
@@ -65,26 +68,31 @@ def twice_at_once(marks: str) -> Task:
 
 
 def stopping_in_mid_read(marks: str) -> Task:
-    """After its first chunk each task says so and waits until it is told to read on."""
+    """After its first chunk each task waits until it is told to read on; it says when its broker is gone."""
 
     def task(work: Work) -> Done:
         import hadoop_etl.task as module
 
-        fetch, place = module._fetch, Path(marks)
+        place, name = Path(marks), f"{work.part}-{work.split.start}"
 
-        def fetch_and_wait(*arguments: object) -> bytes:
-            data = fetch(*arguments)
-            (place / f"reading-{work.part}-{work.split.start}").touch()
-            deadline = time.monotonic() + 120
-            while not (place / "go").exists() and time.monotonic() < deadline:
-                time.sleep(0.02)
-            return data
+        class Watched(BrokerConnection):
+            def fetch(self, *arguments: Any) -> bytes:
+                try:
+                    data = super().fetch(*arguments)
+                except ConnectionFailed:
+                    (place / f"gone-{name}").touch()
+                    raise
+                (place / f"reading-{name}").touch()
+                deadline = time.monotonic() + 120
+                while not (place / "go").exists() and time.monotonic() < deadline:
+                    time.sleep(0.02)
+                return data
 
-        module._fetch = fetch_and_wait
+        module.BrokerConnection = Watched
         try:
             return in_executor(replace(work, chunk_size=2000))
         finally:
-            module._fetch = fetch
+            module.BrokerConnection = BrokerConnection
 
     return task
 

@@ -151,6 +151,7 @@ def test_broker_killed_while_tasks_read_and_returned(spark: SparkSession, tmp_pa
         until(lambda: len(list(marks.glob("reading-*"))) == 2, "both tasks are in mid-read")
         broker.kill()
         (marks / "go").touch()
+        until(lambda: len(list(marks.glob("gone-*"))) == 2, "both tasks have noticed")
         broker.restart()
         load.join(300)
         assert [(report["state"], report["failed_tasks"]) for report in reports] == [("committed", 0)]
