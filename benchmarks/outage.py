@@ -13,7 +13,7 @@ default timeout of 6 s. A server is killed, or frozen with SIGSTOP, and healed a
     servers     what the servers themselves needed to serve again (starting, election)
     sessions    how many of the broker's and the consumers' sessions went on
     again       messages delivered a second time
-    by two      messages delivered by a consumer while another held the partition
+    late        messages delivered by a consumer after another had claimed the partition
 
 and the history checker's verdict. The exit code is 1 if a promise was broken.
 """
@@ -66,7 +66,7 @@ class Round:
     sessions_kept: int
     sessions: int
     again: int
-    by_two: int
+    late: int
     verdict: str
 
     @property
@@ -83,14 +83,14 @@ class Round:
         return (
             f"{self.kind:<16} {self.flow_mean:>6.0f}/s {self.flow_worst:>5} {self.silence_s:>7.2f} s "
             f"{self.silence_one_s:>7.2f} s {self.commits_s:>7.2f} s {self.back_s:>6.2f} s {self.servers_s:>6.2f} s "
-            f"{self.sessions_kept:>6}/{self.sessions} {self.again:>6} {self.by_two:>6}  "
+            f"{self.sessions_kept:>6}/{self.sessions} {self.again:>6} {self.late:>5}  "
             + ("; ".join(self.broken) or "held")
         )
 
 
 HEAD = (
     f"{'outage':<16} {'flow':>8} {'worst':>5} {'silence':>9} {'of one':>9} {'commits':>9} {'back':>8} {'servers':>8} "
-    f"{'sessions':>8} {'again':>6} {'by two':>6}  promises"
+    f"{'sessions':>8} {'again':>6} {'late':>5}  promises"
 )
 
 
@@ -202,9 +202,21 @@ class Outage:
             sessions_kept=sum(before[who] == after.get(who) for who in before),
             sessions=len(before),
             again=report.legal["dup-delivery"],
-            by_two=report.legal["dual-fetch"],
+            late=late(ops),
             verdict="valid" if report.valid else str(report),
         )
+
+
+def late(ops: list[Op]) -> int:
+    """How many messages were delivered by somebody else than the last to claim their partition."""
+    owner: dict[str, str] = {}
+    n_messages = 0
+    for op in ops:
+        if op["f"] == "own":
+            owner[op["key"]] = op["proc"]
+        elif op["f"] == "poll":
+            n_messages += owner[op["key"]] != op["proc"]
+    return n_messages
 
 
 def longest(times: list[float], start: float, end: float) -> float:

@@ -30,6 +30,13 @@ class ConsumerRegistered(GroupEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IdTakenOut(GroupEvent):
+    """Somebody deleted or changed this member's id node while its session lives: it is written again."""
+
+    level: ClassVar[int] = logging.WARNING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerLeft(GroupEvent):
     """The consumer let go of everything and left."""
 
@@ -104,6 +111,13 @@ class ClaimRefused(PartitionEvent):
 
     level: ClassVar[int] = logging.DEBUG
     holder: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimTakenOut(PartitionEvent):
+    """Somebody deleted the owner node of a partition that is read: delivery stops, and the member claims again."""
+
+    level: ClassVar[int] = logging.WARNING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -91,7 +91,11 @@ class ZooKeeperPlugin:
         address = self._broker.address
         address = BrokerAddress(address.broker_id, self._reachable(address.host), address.port)
         self._registration = Registration(
-            self._session, address, started_ms=SYSTEM_CLOCK.wall_ms(), journal=self._broker.journal
+            self._session,
+            address,
+            started_ms=SYSTEM_CLOCK.wall_ms(),
+            journal=self._broker.journal,
+            on_doubt=self._wake.set,
         )
         for topic in self._broker.store.topics():
             self._registration.announce(topic, self._broker.store.partition_count(topic))

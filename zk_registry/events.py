@@ -77,6 +77,15 @@ class RegistrationDelayed(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NodeTakenOut(Event):
+    """Somebody deleted or changed a node of a living broker; it is written again."""
+
+    level: ClassVar[int] = logging.WARNING
+    section: ClassVar[str] = "§3.2"
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OldRegistrationAwaited(Event):
     """This broker's own node of its last life is still there; it goes when that session times out."""
 

@@ -1,7 +1,8 @@
 """One broker's entries in the registry: what it wants to be there, and how it gets there.
 
 The registration is level-triggered: ``reconcile`` compares what is wanted with what was written in the present session
-and writes the difference. A new topic, a lost answer and an expired session are all the same case.
+and writes the difference. A new topic, a lost answer and an expired session are all the same case; so is a node that
+somebody deleted by hand: each is watched, and looked at again when its watch fires.
 
 When a node is there already, its owner decides:
 
@@ -26,8 +27,8 @@ from kafka2011.events import Journal
 from kafka2011.types import BrokerAddress
 from zk_registry import paths
 from zk_registry.brokers import encode_broker, parse_broker
-from zk_registry.events import BrokerRegistered, OldRegistrationAwaited, TopicAnnounced
-from zk_registry.operations import Create, Get, Node, NodeExists, NoNode, Set
+from zk_registry.events import BrokerRegistered, NodeTakenOut, OldRegistrationAwaited, TopicAnnounced
+from zk_registry.operations import Create, Get, Node, NodeExists, NoNode, RegistryError, Set
 from zk_registry.states import Session
 
 POLL_S = 0.1
@@ -58,7 +59,9 @@ class Registration:
         journal: Journal | None = None,
         clock: Clock = SYSTEM_CLOCK,
         is_alive: Callable[[BrokerAddress], bool] = answers,
+        on_doubt: Callable[[], None] = lambda: None,
     ) -> None:
+        """``on_doubt`` is called, in any thread, when ``reconcile`` may have something to do."""
         self._session, self._address = session, address
         self._journal, self._clock, self._is_alive = journal or Journal(), clock, is_alive
         self._id_path = paths.broker_id(address.broker_id)
@@ -66,6 +69,9 @@ class Registration:
         self._wanted: dict[str, bytes] = {self._id_path: encode_broker(address.host, address.port, started_ms)}
         self._topics: dict[str, int] = {}
         self._written: dict[str, bytes] = {}
+        self._doubted: set[str] = set()
+        """Written, but perhaps not there any more, or not watched."""
+        self._on_doubt = on_doubt
         self._incarnation = 0
 
     @property
@@ -101,12 +107,40 @@ class Registration:
             # A new session: nothing of the last one is there.
             self._written, self._incarnation = {}, incarnation
         with self._lock:
+            doubted = sorted(self._doubted)
+        for path in doubted:
+            with self._lock:
+                self._doubted.discard(path)
+            if path in self._written and not self._holds(path, self._written[path]):
+                self._journal.emit(NodeTakenOut(path=path))
+                with self._lock:
+                    del self._written[path]
+        with self._lock:
             missing = {path: value for path, value in self._wanted.items() if self._written.get(path) != value}
         for path, value in missing.items():
             self._put(path, value)
             with self._lock:
                 self._written[path] = value
             self._tell(path)
+            if not self._holds(path, value):
+                self._doubt(path)
+
+    def _holds(self, path: str, value: bytes) -> bool:
+        """Whether the node is there as we want it; from now on it is watched."""
+        try:
+            node: Node = self._session.perform(Get(path, watch=True), self._doubt)
+        except NoNode:
+            return False
+        except RegistryError:
+            with self._lock:
+                self._doubted.add(path)
+            raise
+        return node.ephemeral_owner == self._session.session_id and node.value == value
+
+    def _doubt(self, path: str) -> None:
+        with self._lock:
+            self._doubted.add(path)
+        self._on_doubt()
 
     def _put(self, path: str, value: bytes) -> None:
         deadline: float | None = None

@@ -2,7 +2,7 @@
 
 kazoo is the client; this module takes away its surprises:
 
-* it waits at most half a second between attempts to connect (kazoo's own limit is an hour);
+* it waits at most a quarter of a second between attempts to connect (kazoo's own limit is an hour);
 * a server that accepts and says nothing does not keep it from the others for long (``handshake``);
 * no call blocks without limit: after ``call_timeout_s`` it is a ConnectionLoss, *perhaps done*;
 * nothing is asked in one session's name and sent in the next one's: a call made after LOST is refused;
@@ -45,7 +45,7 @@ _STATES = {
 # kazoo logs each failed attempt; what matters of that is told as an event.
 _KAZOO_LOGGER = logging.getLogger("kafka2011.kazoo")
 _KAZOO_LOGGER.setLevel(logging.CRITICAL)
-_MAX_PAUSE_S = 0.5
+_MAX_PAUSE_S = 0.25
 """Between two rounds of attempts to connect: what is added, at worst, to the time ZooKeeper was away."""
 
 

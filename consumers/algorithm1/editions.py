@@ -45,10 +45,14 @@ class Edition:
     """Release only what this session owns; an unconditional delete may hit the next owner's node."""
     intent_first: bool
     """Note a claim before making it, so that a claim whose answer was lost is released too."""
+    guards: bool
+    """Watch our own owner nodes: one that somebody deletes is noticed, and the partition not read by two."""
     fenced: bool
     """Commit only while this session's own id node exists; otherwise a member back from the dead moves offsets."""
     remembers: bool
     """Go on where the application is, if the registry knows of nobody who read further; else from the last commit."""
+    asks: int
+    """How often an operation is tried whose answer was lost, before the whole attempt counts as failed."""
     tries: int | None
     """Attempts before giving up; None = never gives up."""
     back_off: Callable[[int, Random], float]
@@ -68,8 +72,10 @@ PRINTED = Edition(
     stops_first=False,
     only_mine=False,
     intent_first=False,
+    guards=False,
     fenced=False,
     remembers=False,
+    asks=1,
     tries=None,
     back_off=wait_a_bit,
 )
@@ -82,8 +88,10 @@ SHIPPED = Edition(
     stops_first=True,
     only_mine=False,
     intent_first=False,
+    guards=False,
     fenced=False,
     remembers=False,
+    asks=1,
     tries=4,
     back_off=wait_a_bit,
 )
@@ -96,8 +104,10 @@ SOUND = Edition(
     stops_first=True,
     only_mine=True,
     intent_first=True,
+    guards=True,
     fenced=True,
     remembers=True,
+    asks=3,
     tries=None,
     back_off=spread_out,
 )

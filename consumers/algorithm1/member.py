@@ -19,6 +19,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from random import Random
 
+from consumers.algorithm1.asking import ask_again
 from consumers.algorithm1.assign import ThreadId
 from consumers.algorithm1.editions import SOUND, Edition
 from consumers.algorithm1.ownership import bury, release
@@ -31,6 +32,7 @@ from consumers.events import (
     Committed,
     ConsumerLeft,
     ConsumerRegistered,
+    IdTakenOut,
     PartitionEvent,
     SessionLost,
 )
@@ -49,6 +51,7 @@ from zk_registry.operations import (
     NodeExists,
     RegistryError,
     SessionExpired,
+    Set,
 )
 
 _FOREVER = 3600.0
@@ -86,6 +89,10 @@ class Member:
         """Partitions being delivered, by which stream and from where. Invariant in `sound`: all in ``claims``."""
         self.left_at: dict[Owned, int] = {}
         """Where the application was when delivery last stopped."""
+        self.guarded: set[str] = set()
+        """Owner nodes of ours with a watch on them."""
+        self.let_go: set[str] = set()
+        """Owner nodes that we delete ourselves: when their watch fires, that is no news."""
         self.last_life: tuple[str, int] | None = None
         """The id and the session of the life before this one."""
         self.registered = False
@@ -107,8 +114,20 @@ class Member:
         """Tell the journal what happened to a partition."""
         self.emit(kind(group=self.group, consumer=self.consumer_id, topic=owned.topic, partition=owned.partition))
 
+    def noticed(self, path: str) -> bool:
+        """A watch fired: note that something changed, unless it was our own doing. Thread: any."""
+        if path in self.let_go:
+            self.let_go.discard(path)
+            return False
+        self.guarded.discard(path)
+        self.dirty = True
+        return True
+
     def life(self) -> Steps[None]:
         """Live until ``closing``."""
+        return ask_again(self._life(), self.edition.asks)
+
+    def _life(self) -> Steps[None]:
         while True:
             try:
                 yield from bury(self)
@@ -171,6 +190,16 @@ class Member:
             node = yield Exists(path)
             holder = 0 if node is None else node.ephemeral_owner
             return None if holder == self.session_id() else holder
+
+    def enter_again(self) -> Steps[None]:
+        """Our id node is not as we wrote it. While our session lives, so do our claims: write it again and go on."""
+        path = paths.consumer_id(self.group, self.consumer_id)
+        if self.session_id() == self._session:
+            self.emit(IdTakenOut(group=self.group, consumer=self.consumer_id))
+            if (yield from self._enter(path)) is None:
+                yield Set(path, self.subscription.encode())
+                return
+        raise SessionExpired(path, "this consumer's registration is gone; it registers anew")
 
     def _serve(self) -> Steps[None]:
         interval = self._autocommit_s

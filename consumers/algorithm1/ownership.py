@@ -27,6 +27,7 @@ from zk_registry.operations import (
     Multi,
     NodeExists,
     NoNode,
+    RegistryError,
 )
 
 if TYPE_CHECKING:
@@ -50,6 +51,9 @@ def release(member: Member, topics: Collection[str]) -> Steps[None]:
         path = paths.owner(member.group, owned.topic, owned.partition)
         # Told before it is done: once the node is gone, the next owner may be quicker than our journal.
         member.tell(Released, owned)
+        if path in member.guarded:
+            member.guarded.discard(path)
+            member.let_go.add(path)
         if member.edition.only_mine:
             yield DeleteIfMine(path)
         else:
@@ -105,7 +109,22 @@ def claim(member: Member, shares: Mapping[Owned, ThreadId]) -> Steps[Refusal | N
                 return Refusal(path, f"owned by {holder}")
         member.claims.add(owned)
         member.tell(Claimed, owned)
+        if member.edition.guards and not (yield from still_mine(member, owned)):
+            return Refusal(path, "deleted as soon as it was there")
     return None
+
+
+def still_mine(member: Member, owned: Owned) -> Steps[bool]:
+    """Whether the owner node is there and of this session; from now on it is watched."""
+    path = paths.owner(member.group, owned.topic, owned.partition)
+    watched = path in member.guarded
+    member.guarded.add(path)  # before the watch is set: it may fire before we hear that it is
+    try:
+        node = yield Exists(path, watch=not watched)
+    except RegistryError:
+        member.guarded.discard(path)
+        raise
+    return node is not None and node.ephemeral_owner == member.session_id()
 
 
 def _stranger(member: Member, path: str, thread: ThreadId) -> Steps[str | None]:

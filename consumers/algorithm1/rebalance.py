@@ -16,12 +16,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from consumers.algorithm1.ownership import Refusal, claim, release
+from consumers.algorithm1.ownership import Refusal, claim, release, still_mine
 from consumers.algorithm1.registries import View, read_offset, read_registries, subscribed_topics
 from consumers.algorithm1.steps import Claim, Owned, Start, Steps, Stop, Wait
-from consumers.events import AttemptFailed, GaveUp, RebalanceDone, RebalanceStarted
-from zk_registry import paths
-from zk_registry.operations import Exists, RegistryError, SessionExpired
+from consumers.events import AttemptFailed, ClaimTakenOut, GaveUp, RebalanceDone, RebalanceStarted
+from zk_registry.operations import RegistryError, SessionExpired
 
 if TYPE_CHECKING:
     from consumers.algorithm1.assign import ThreadId
@@ -100,16 +99,14 @@ def one_attempt(member: Member) -> Steps[Refusal | None]:
 
 def still_right(member: Member) -> Steps[bool]:
     """Tell whether the registries, read and watched anew, still give this member exactly what it reads."""
+    for owned in sorted(member.reading):
+        if not (yield from still_mine(member, owned)):
+            member.tell(ClaimTakenOut, owned)
+            return False
     topics = yield from subscribed_topics(member)
     view = yield from read_registries(member, topics)
     shares = share_out(member, view, topics)
-    if member.reading != {o: (thread, view.addresses[o.partition.broker_id]) for o, thread in shares.items()}:
-        return False
-    for owned in shares:
-        node = yield Exists(paths.owner(member.group, owned.topic, owned.partition))
-        if node is None or node.ephemeral_owner != member.session_id():
-            return False
-    return True
+    return member.reading == {o: (thread, view.addresses[o.partition.broker_id]) for o, thread in shares.items()}
 
 
 def share_out(member: Member, view: View, topics: Iterable[str]) -> dict[Owned, ThreadId]:

@@ -20,7 +20,7 @@ from zk_registry import paths
 from zk_registry.brokers import parse_broker, parse_partition_count
 from zk_registry.consumers import parse_subscription
 from zk_registry.offsets import parse_offset
-from zk_registry.operations import Children, Exists, Get, NoNode, SessionExpired, Sync
+from zk_registry.operations import Children, Exists, Get, NoNode, Sync
 
 if TYPE_CHECKING:
     from consumers.algorithm1.member import Member
@@ -56,9 +56,9 @@ def read_registries(member: Member, topics: Iterable[str]) -> Steps[View]:
         subscription = None if text is None else parse_subscription(text)
         if subscription is not None:
             subscriptions[consumer_id] = subscription
-    if member.consumer_id not in subscriptions:
-        path = paths.consumer_id(member.group, member.consumer_id)
-        raise SessionExpired(path, "this consumer's registration is gone; it registers anew")
+    if subscriptions.get(member.consumer_id) != member.subscription:
+        yield from member.enter_again()
+        subscriptions[member.consumer_id] = member.subscription
     for broker in (yield from children(paths.BROKER_IDS)):
         text = yield from value(f"{paths.BROKER_IDS}/{broker}")
         address = None if text is None else parse_broker(broker, text)

@@ -133,8 +133,8 @@ class Worker:
         self._release()
 
     def _watched(self, path: str) -> None:
-        self._member.dirty = True
-        self.wake()
+        if self._member.noticed(path):
+            self.wake()
 
     # -- a registry that falls silent -------------------------------------------------------------------------------
 

@@ -116,8 +116,8 @@ class Actor:
             self.world.at(self.world.latency(), lambda: self._go(None, failure))
 
     def _watched(self, path: str) -> None:
-        self.member.dirty = True
-        self.wake()
+        if self.member.noticed(path):
+            self.wake()
 
     def wake(self) -> None:
         """Something changed: end a wait."""

@@ -143,7 +143,7 @@ class Driven:
         return [entry.event for entry in self.journal.since() if isinstance(entry.event, kind)]
 
     def _watched(self, path: str) -> None:
-        self.member.dirty = True
+        self.member.noticed(path)
 
 
 @pytest.fixture

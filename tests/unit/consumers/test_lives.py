@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from consumers.algorithm1.steps import Stop
-from consumers.events import SessionLost
+from consumers.algorithm1.steps import Start, Stop
+from consumers.events import AttemptFailed, CommitFailed, SessionLost
 from tests.unit.consumers.conftest import Cluster, Driven, part
 from zk_registry import paths
 from zk_registry.operations import Create, Delete, Exists, Set
@@ -59,6 +59,30 @@ def test_offsets_that_are_gone_are_not_remembered(cluster: Cluster) -> None:
     reborn(cluster, a)
 
     assert a.reading[part(0)] is None
+
+
+@pytest.mark.parametrize("applied", [True, False])
+def test_a_lost_answer_is_asked_for_again(cluster: Cluster, applied: bool) -> None:
+    """Whichever answer is lost between joining and leaving, the one operation is repeated, not the rebalance, and what
+    the application finished is stored (§3.2)."""
+    whole = Driven(cluster, "whole")
+    whole.settle()
+    whole.leave()
+    n_steps = len(whole.steps)
+    for number in range(n_steps):
+        a = Driven(cluster, f"a{number}")
+        for _ in range(number):
+            a.step()
+        a.session.lose_reply(applied=applied)
+        if Start not in map(type, a.steps):
+            a.settle()
+        assert a.reading.keys() == EVERYTHING
+        a.reading = dict.fromkeys(a.reading, 100 + number)
+        a.leave()
+
+        assert not a.events(AttemptFailed) and not a.events(CommitFailed)
+        assert {cluster.offset(owned) for owned in EVERYTHING} == {100 + number}
+        assert {cluster.owner(owned) for owned in EVERYTHING} == {None}
 
 
 def test_nodes_of_a_session_called_over_too_early_are_taken_out(cluster: Cluster) -> None:

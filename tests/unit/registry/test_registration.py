@@ -8,9 +8,9 @@ from kafka2011.clock import ManualClock
 from kafka2011.events import Journal
 from kafka2011.types import BrokerAddress, BrokerPartition
 from zk_registry.brokers import BrokerRegistry
-from zk_registry.events import OldRegistrationAwaited
+from zk_registry.events import NodeTakenOut, OldRegistrationAwaited
 from zk_registry.fake import FakeSession, FakeZooKeeper
-from zk_registry.operations import Children, ConnectionLoss, Create, Get, SessionExpired
+from zk_registry.operations import Children, ConnectionLoss, Create, Delete, Get, SessionExpired, Set
 from zk_registry.registration import BrokerIdTaken, Registration
 
 HERE = BrokerAddress(0, "127.0.0.1", 9092)
@@ -111,6 +111,31 @@ def test_everything_is_written_again_after_expiry(world: FakeZooKeeper, clock: S
     broker.reconcile()
 
     assert reader.brokers() == {0: HERE} and len(reader.partitions("clicks")) == 2
+
+
+@pytest.mark.parametrize("deed", [Delete("/brokers/ids/0"), Set("/brokers/topics/clicks/0", b"7")])
+def test_a_node_touched_by_hand_is_put_right(world: FakeZooKeeper, clock: SleepingClock, deed: Delete | Set) -> None:
+    """What somebody deletes or changes is noticed by its watch, told, and written again (§3.2)."""
+    session, journal, woken = world.session(), Journal(), []
+    broker = Registration(
+        session, HERE, started_ms=1300000000000, journal=journal, clock=clock, on_doubt=lambda: woken.append(1)
+    )
+    broker.announce("clicks", 2)
+    broker.reconcile()
+    for _ in range(2):  # the watch is set again each time
+        woken.clear()
+        world.session().perform(deed)
+        world.deliver()
+        assert woken
+        session.lose_reply(applied=False)
+        with pytest.raises(ConnectionLoss):
+            broker.reconcile()
+        broker.reconcile()
+
+        assert session.perform(Get("/brokers/ids/0")).value == b"127.0.0.1-1300000000000:127.0.0.1:9092"
+        assert session.perform(Get("/brokers/topics/clicks/0")).value == b"2"
+        assert broker.is_complete
+    assert [e.event.path for e in journal.since() if isinstance(e.event, NodeTakenOut)] == [deed.path] * 2
 
 
 def test_the_node_of_ones_last_life_is_waited_out(world: FakeZooKeeper, clock: SleepingClock) -> None:
