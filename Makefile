@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 ARGS   ?=
 
-.PHONY: help demo test paper check sim model bench bench-peers bench-etl etl-matrix soak docker docs clean
+.PHONY: help demo test paper check sim model bench bench-peers bench-etl etl-matrix soak outage docker docs clean
 
 help:           ## this list
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -55,6 +55,9 @@ etl-matrix: $(READY) ## the kill matrix of the Spark load, three times (minutes)
 
 soak: $(READY)  ## faults without end: kill, pause, expire, until ARGS="--for 1h"
 	$(BIN)/python -m benchmarks.soak $(ARGS)
+
+outage: $(READY) ## ZooKeeper's leader or majority away for a minute while a group reads: what flows, when commits are back
+	$(BIN)/python -m benchmarks.outage $(ARGS)
 
 docker: $(READY) ## build the images, bring the cluster up, smoke-test it, tear it down
 	$(BIN)/python docker/smoke.py $(ARGS)
