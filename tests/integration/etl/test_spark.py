@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 from pyspark import cloudpickle
 from pyspark.errors import StreamingQueryException
@@ -13,11 +15,14 @@ from pyspark.errors import StreamingQueryException
 from hadoop_etl.planning import Options
 from hadoop_etl.reading import register
 from hadoop_etl.runners import SparkRunner
+from hadoop_etl.streaming import run_available
+from kafka2011.testing import BrokerProcess
 from tests.integration.etl import spark_tasks
 from tests.integration.etl.conftest import Town, filled
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import DataStreamWriter
 
 # Workers cannot import the tests: send these functions by value.
 cloudpickle.register_pickle_by_value(spark_tasks)
@@ -92,23 +97,69 @@ def test_the_source_between_offsets_and_with_chosen_columns(town: Town, spark: S
     assert slim.count() == 800
 
 
-def test_streaming_resumes_across_restarts(town: Town, spark: SparkSession, tmp_path: Path) -> None:
+def stream(town: Town, spark: SparkSession, limit: int) -> DataStreamWriter:
+    """A query that appends the topic to Parquet files, some bytes a trigger."""
+    reader = spark.readStream.format("kafka2011").option("brokers", town.broker.address).option("topic", town.topic)
+    rows = reader.option("maxBytesPerTrigger", str(limit)).load()
+    return rows.writeStream.format("parquet").options(checkpointLocation=str(town.root / "state"), path=out(town))
+
+
+def out(town: Town) -> str:
+    return str(town.root / "out")
+
+
+def test_streaming_resumes_across_restarts(town: Town, spark: SparkSession) -> None:
     """Available-now, limited to some bytes a trigger: each restart goes on where the last run ended, nothing twice."""
     filled(town)
     source(town, spark)
     for more in (0, 0, 50):
         if more:
             filled(town, more)
-        stream = spark.readStream.format("kafka2011").option("brokers", town.broker.address)
-        stream = stream.option("topic", town.topic).option("maxBytesPerTrigger", "15000")
-        writer = stream.load().writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "state"))
-        writer = writer.option("path", str(tmp_path / "out")).trigger(availableNow=True)
-        for _ in range(5):
-            query = writer.start()
-            try:
-                assert query.awaitTermination(300)
-                break
-            except StreamingQueryException:
-                # Spark gives a Python process seconds to start; a busy machine may need more. To go on is the promise.
-                continue
-        assert keys_of(spark.read.parquet(str(tmp_path / "out"))) == sorted(town.sent)
+        run_available(stream(town, spark, 15_000))
+        assert keys_of(spark.read.parquet(out(town))) == sorted(town.sent)
+
+
+def test_streaming_outlives_its_python_process(town: Town, spark: SparkSession) -> None:
+    """Spark's process for the source is killed between two triggers: started again, the query loses nothing (§3.1)."""
+    filled(town)
+    source(town, spark)
+    killed: list[int] = []
+    over = threading.Event()
+
+    def kill_after_a_trigger() -> None:
+        while not over.is_set() and not killed:
+            committed = list((town.root / "state" / "commits").glob("[0-9]*"))
+            for process in psutil.Process().children(recursive=True) if committed else ():
+                with suppress(psutil.Error):
+                    if "pyspark.sql.streaming.python_streaming_source_runner" in process.cmdline():
+                        process.kill()
+                        killed.append(process.pid)
+            over.wait(0.005)
+
+    killer = threading.Thread(target=kill_after_a_trigger)
+    killer.start()
+    try:
+        starts = run_available(stream(town, spark, 3000))
+    finally:
+        over.set()
+        killer.join()
+    assert killed
+    assert starts > 1
+    assert keys_of(spark.read.parquet(out(town))) == sorted(town.sent)
+
+
+def test_streaming_ends_with_what_the_source_says(town: Town, spark: SparkSession) -> None:
+    """An error of the source itself ends the query at once, and names its reason."""
+    filled(town, 5)
+    source(town, spark)
+    starts: list[str] = []
+
+    class Counted:
+        def trigger(self, **kind: bool) -> DataStreamWriter:
+            starts.append("start")
+            return writer.trigger(**kind)
+
+    writer = stream(Town(BrokerProcess(), town.root, town.topic), spark, 1000)
+    with pytest.raises(StreamingQueryException, match="ConfigError"):
+        run_available(Counted())
+    assert len(starts) == 1
