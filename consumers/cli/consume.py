@@ -18,9 +18,10 @@ from consumers.groups import zookeeper_groups
 from consumers.simple import SimpleConsumer
 from kafka2011.cli.message_format import Render, choose_format
 from kafka2011.cli.offset_choice import find_start
-from kafka2011.cli.output import CONTEXT, broker_option, fail, host_and_port, note, zookeeper_option
+from kafka2011.cli.output import CONTEXT, PARTITION, broker_option, fail, host_and_port, note, zookeeper_option
 from kafka2011.client import BrokerConnection
 from kafka2011.clock import SYSTEM_CLOCK
+from kafka2011.errors import WireError
 from kafka2011.events import log_lines
 from kafka2011.types import BrokerPartition
 from kafka2011.wire import MessageAndOffset
@@ -38,9 +39,10 @@ _POLL_S = 0.1
 @click.option("--from-beginning", is_flag=True, help="Begin at the smallest offset, not where the group left.")
 @click.option("-o", "--offset", metavar="WHERE", help="By offset, without a group: begin, end, a number, -N, @TIME.")
 @broker_option
-@click.option("-p", "--partition", default=0, show_default=True, help="With --offset: partition on that broker.")
+@click.option("-p", "--partition", default=0, show_default=True, type=PARTITION, help="With --offset: on that broker.")
 @click.option("-n", "--count", type=click.IntRange(min=1), help="Stop after so many messages.")
-@click.option("--timeout", "timeout_s", type=float, metavar="SECONDS", help="Stop after so long without a message.")
+@click.option("--timeout", "timeout_s", type=click.FloatRange(min=0), metavar="SECONDS",
+              help="Stop after so long without a message.")
 @click.option(
     "--edition", type=click.Choice(list(EDITIONS)), default="sound", show_default=True, help="Of Algorithm 1."
 )
@@ -144,6 +146,10 @@ def _by_offset(topic: str, partition: int, where: str, broker: str, timeout_s: f
                 SYSTEM_CLOCK.sleep(_POLL_S)
         except KeyboardInterrupt:
             note("")
+        except WireError as error:
+            hint = "begin at an offset that --format '%o' has shown, or look with `kafka2011 log verify` on the broker"
+            where = f"offset {offset} of {topic}-{partition}"
+            raise type(error)(f"no message can be read at {where}: {error}; {hint}") from error
 
 
 def _forget(zookeeper: str, group: str) -> None:

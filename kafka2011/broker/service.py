@@ -36,7 +36,7 @@ from kafka2011.broker.limits import Limits
 from kafka2011.broker.protocol import BrokerFactory
 from kafka2011.broker.reactor import DaemonThreads, DelayedCall, ListeningPort, Reactor, every, in_thread, within
 from kafka2011.broker.seldom import Seldom
-from kafka2011.broker.setup import advertised_host, is_loopback, limit_settings, log_settings
+from kafka2011.broker.setup import advertised_host, cannot_listen, is_loopback, limit_settings, log_settings
 from kafka2011.broker.tls import tls_options
 from kafka2011.broker.watchdog import Watchdog
 from kafka2011.clock import SYSTEM_CLOCK, Clock
@@ -99,7 +99,8 @@ class Broker:
         try:
             self.store.open()
         except OSError as error:
-            raise ConfigError(f"cannot use log.dir {self.store.directory}: {error.strerror}; choose another") from error
+            why = "not a directory" if isinstance(error, FileExistsError) else error.strerror
+            raise ConfigError(f"cannot use log.dir {self.store.directory}: {why}; choose another") from error
         self.store.on_topic_created(self._topic_created)
         try:
             self._listen()
@@ -262,10 +263,7 @@ class Broker:
         except CannotListenError as error:
             for port in self._ports:
                 port.stopListening()
-            raise ConfigError(
-                f"cannot listen on {error.interface}:{error.port}: {error.socketError}; "
-                "is another broker running? choose another port, or 0 for any free one"
-            ) from error
+            raise ConfigError(cannot_listen(error.interface, error.port, error.socketError)) from error
 
     def _begin_retention(self) -> None:
         minutes = self.config.integer("log.cleanup.interval.mins")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import resource
 import socket
 
@@ -27,6 +28,17 @@ def advertised_host(config: Config) -> str:
         return socket.gethostbyname(socket.gethostname())
     except OSError:
         return "127.0.0.1"
+
+
+def cannot_listen(interface: str, port: int, error: OSError) -> str:
+    """Why a port cannot be had, and what to change."""
+    if error.errno == errno.EADDRINUSE:
+        hint = "is another broker running? choose another port, or 0 for any free one"
+    elif error.errno == errno.EACCES:
+        hint = "ports below 1024 are root's; choose another"
+    else:
+        hint = "this machine has no such address; see bind.address and admin.address"
+    return f"cannot listen on {interface}:{port}: {error.strerror or error}; {hint}"
 
 
 def limit_settings(config: Config, most_files: int | None = None) -> LimitSettings:

@@ -9,6 +9,7 @@ import resource
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -89,7 +90,7 @@ def start(
     _raise_file_limit()
     server = Broker(config, reactor=cast(Reactor, reactor), journal=journal)
     run = _Run(server, ready_file)
-    server.start().addCallbacks(run.up, run.failed)
+    server.start().addCallback(run.up).addErrback(run.failed)
     server.reactor.addSystemEventTrigger("before", "shutdown", run.down)
     server.reactor.run()
     sys.stdout.flush()
@@ -111,11 +112,11 @@ class _Run:
         address = self._server.address
         if self._ready_file is not None:
             _write_ready(self._ready_file, self._server.state())
-        click.echo(f"listening on {address.host}:{address.port}")
-        sys.stdout.flush()
+        with suppress(BrokenPipeError):  # nobody reads it: a broker goes on all the same
+            click.echo(f"listening on {address.host}:{address.port}")
 
     def failed(self, failure: Failure) -> None:
-        """A plug-in could not start: say why in one line and end."""
+        """A plug-in could not start, or the ready file not be written: say why in one line and end."""
         self._failed = True
         note(f"kafka2011: {failure.getErrorMessage()}")
         if failure.check(Kafka2011Error) is None:

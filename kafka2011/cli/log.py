@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import click
 
-from kafka2011.cli.output import CONTEXT, fail, json_option, note, show
+from kafka2011.cli.output import CONTEXT, counted, fail, json_option, note, show
 from kafka2011.errors import WireError
 from kafka2011.log.dump import Damage, DumpedEntry, read_segment, segment_files
 from kafka2011.wire.message import Codec
@@ -29,7 +30,13 @@ def log() -> None:
 
 @log.command(context_settings=CONTEXT)
 @_path
-@click.option("--offset", default=0, show_default=True, help="Begin at this offset; it must be a message's own.")
+@click.option(
+    "--offset",
+    default=0,
+    show_default=True,
+    type=click.IntRange(min=0),
+    help="Begin at this offset; it must be a message's own.",
+)
 @click.option("-n", "--max", "most", type=click.IntRange(min=1), help="Show at most so many entries.")
 @click.option("--hex", "as_hex", is_flag=True, help="Show every entry as a hex dump.")
 @click.option("--deep", is_flag=True, help="Open compressed wrappers and show the messages inside.")
@@ -49,7 +56,7 @@ def dump(path: Path, offset: int, most: int | None, as_hex: bool, deep: bool, as
             if isinstance(entry, DumpedEntry):
                 _hex(entry.offset, entry.data)
         return
-    show([row for entry in found for row in _rows(entry, deep)], as_json=as_json, empty="no entries")
+    show((row for entry in found for row in _rows(entry, deep)), as_json=as_json, empty="no entries")
 
 
 @log.command(context_settings=CONTEXT)
@@ -104,9 +111,11 @@ def verify(path: Path, as_json: bool) -> None:
 
 @log.command(context_settings=CONTEXT)
 @_path
-@click.option("-o", "--out", type=click.File("wb"), required=True, help="Where to write; '-' is standard output.")
+@click.option(
+    "-o", "--out", type=click.Path(path_type=Path), required=True, help="Where to write; '-' is standard output."
+)
 @click.option("--lines", is_flag=True, help="Write payloads as lines, ready for `kafka2011 produce`, not a set.")
-def salvage(path: Path, out: BinaryIO, lines: bool) -> None:
+def salvage(path: Path, out: Path, lines: bool) -> None:
     """Write every intact message to a file, and name every stretch that was skipped.
 
     Nothing is changed in PATH. The result is a message set (`kafka2011 log dump` reads it), or lines.
@@ -115,21 +124,29 @@ def salvage(path: Path, out: BinaryIO, lines: bool) -> None:
     kafka2011 log salvage data/clicks-0/00000000000000000000.kafka.corrupt -o clicks.set
     kafka2011 log salvage data/clicks-0 --lines -o - | kafka2011 produce clicks-again
     """
-    n_messages = skipped = 0
-    for entry in _entries(path, 0):
-        if isinstance(entry, Damage):
-            skipped += entry.size
-            note(_title(entry))
-            continue
-        try:
-            payloads = entry.messages()
-        except WireError as error:
-            skipped += entry.size
-            note(f"{entry.path.name}: wrapper at {entry.offset} skipped: {error}")
-            continue
-        n_messages += len(payloads)
-        out.write(b"".join(payload + b"\n" for payload in payloads) if lines else entry.data)
-    note(f"{n_messages} messages written, {skipped} bytes skipped")
+    target, directory = out.resolve(), (path if path.is_dir() else path.parent).resolve()
+    if target == path.resolve() or (".kafka" in target.name and target.parent == directory):
+        raise click.UsageError(f"{out} is, or looks like, one of the files to be saved; write somewhere else")
+    n_messages = n_broken = skipped = 0
+    with nullcontext(sys.stdout.buffer) if out == Path("-") else open(out, "wb") as file:
+        for entry in _entries(path, 0):
+            if isinstance(entry, Damage):
+                skipped += entry.size
+                note(_title(entry))
+                continue
+            try:
+                payloads = entry.messages()
+            except WireError as error:
+                skipped += entry.size
+                note(f"{entry.path.name}: wrapper at {entry.offset} skipped: {error}")
+                continue
+            n_messages += len(payloads)
+            n_broken += sum(b"\n" in payload for payload in payloads)
+            file.write(b"".join(payload + b"\n" for payload in payloads) if lines else entry.data)
+        file.flush()
+    note(f"{counted(n_messages, 'message')} written, {skipped} bytes skipped")
+    if lines and n_broken:
+        note(f"{counted(n_broken, 'message')} with line breaks became several lines; without --lines they stay whole")
     if skipped and not n_messages:
         sys.exit(1)
 

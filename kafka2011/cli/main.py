@@ -14,6 +14,7 @@ from importlib.metadata import EntryPoint, entry_points
 import click
 
 from kafka2011 import __version__
+from kafka2011.cli.output import fail
 from kafka2011.errors import Kafka2011Error
 
 GROUP = "kafka2011.commands"
@@ -47,6 +48,14 @@ class PluginGroup(click.Group):
                 raise
             raise click.UsageError(f"No such command {args[0]!r}. Did you mean {near[0]!r}?", ctx) from error
 
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; a reader that closes the pipe early, as ``| head`` does, is a normal way to end."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            _drop_output()
+            ctx.exit(0)
+
 
 def _plugins() -> dict[str, EntryPoint]:
     return {plugin.name: plugin for plugin in entry_points(group=GROUP)}
@@ -78,16 +87,27 @@ def kafka2011() -> None:
 
 
 def main() -> None:
-    """Run the command; turn our own errors into one line and exit code 1."""
+    """Run the command; turn our own errors and the system's into one line and exit code 1."""
+    sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115 - a closed stream is None, and stays open to the end
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
     try:
         kafka2011(prog_name="kafka2011")
     except Kafka2011Error as error:
-        click.echo(f"kafka2011: {error}", err=True)
-        sys.exit(1)
-    except BrokenPipeError:
-        # `kafka2011 fetch … | head` is a normal way to end.
+        fail(str(error))
+    except UnicodeEncodeError as error:
+        fail(f"{error.object!r} is not UTF-8; names and settings are text", 2)
+    except OSError as error:
+        _drop_output()
+        where = error.filename if error.filename is not None else "reading or writing"
+        fail(f"{where}: {error.strerror or error}")
+
+
+def _drop_output() -> None:
+    """Forget what could not be written, so that Python does not try again at exit."""
+    try:
+        sys.stdout.flush()
+    except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
 
 
 if __name__ == "__main__":

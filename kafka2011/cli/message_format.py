@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from base64 import b64encode
 from collections.abc import Callable
@@ -57,14 +58,14 @@ def parse_format(text: str) -> Render:
     parts: list[bytes | Render] = []
     position = 0
     for found in _FIELD.finditer(text):
-        parts.append(text[position : found.start()].encode())
+        parts.append(os.fsencode(text[position : found.start()]))
         what = found.group()
         part = _FIELDS.get(what[1]) if what[0] == "%" else _ESCAPES.get(what[1])
         if part is None:
             raise click.UsageError(f"{what} means nothing in --format; {_KNOWN}")
         parts.append(part)
         position = found.end()
-    parts.append(text[position:].encode())
+    parts.append(os.fsencode(text[position:]))
 
     def render(topic: str, partition: Partition, message: MessageAndOffset) -> bytes:
         return b"".join(part if isinstance(part, bytes) else part(topic, partition, message) for part in parts)

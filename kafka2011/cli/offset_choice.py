@@ -7,16 +7,19 @@ start of a segment, the only message borders a broker can name.
 from __future__ import annotations
 
 from collections import deque
+from contextlib import suppress
 from datetime import datetime
 from typing import NamedTuple
 
 import click
 
+from kafka2011.cli.output import check_topic
 from kafka2011.client import BrokerConnection
-from kafka2011.errors import InvalidMessageSize, UnknownError
+from kafka2011.errors import ConnectionFailed, InvalidMessageSize, OffsetOutOfRange, UnknownError
 from kafka2011.wire import EARLIEST, LATEST, decode_set, valid_bytes
 
 LARGEST_FETCH = 64 << 20
+MOST = (1 << 63) - 1
 _ALL = 100_000
 
 
@@ -31,22 +34,33 @@ def fetch_whole(connection: BrokerConnection, topic: str, partition: int, offset
     """Fetch at ``offset``; where not even one message fits, fetch more."""
     while True:
         data = connection.fetch(topic, partition, offset, max_size)
+        why = "nothing but a piece of one is there"
         try:
-            valid_bytes(data)
-            return data
+            if not data or valid_bytes(data):
+                return data
         except InvalidMessageSize as error:
-            if len(data) < max_size or max_size >= LARGEST_FETCH:
-                where = f"offset {offset} of {topic}-{partition}"
-                raise InvalidMessageSize(f"no message begins at {where}: {error}") from None
-            max_size *= 2
+            why = str(error)
+        if len(data) < max_size or max_size >= LARGEST_FETCH:
+            raise InvalidMessageSize(
+                f"no message begins at offset {offset} of {topic}-{partition}: {why}; "
+                "begin at one that --format '%o' has shown, or at `begin`"
+            )
+        max_size *= 2
 
 
 def find_start(connection: BrokerConnection, topic: str, partition: int, choice: str, max_size: int) -> Start:
     """Turn the user's words into an offset."""
     try:
-        return _find(connection, topic, partition, choice, max_size)
+        return _find(connection, check_topic(topic), partition, choice, max_size)
     except UnknownError as error:
         raise UnknownError(f"{topic}-{partition} on {connection}: {str(error).partition(': ')[2]}") from error
+    except ConnectionFailed as error:
+        if error.definite:
+            raise
+        # A 0.7 broker hangs up when asked for the offsets of a partition that it does not have; a fetch is answered.
+        with suppress(OffsetOutOfRange):
+            connection.fetch(topic, partition, 0, 0)
+        raise
 
 
 def _find(connection: BrokerConnection, topic: str, partition: int, choice: str, max_size: int) -> Start:
@@ -59,16 +73,18 @@ def _find(connection: BrokerConnection, topic: str, partition: int, choice: str,
         return Start(found[0] if found else connection.offsets(topic, partition, EARLIEST)[0])
     if choice.removeprefix("-").isdecimal():
         number = int(choice)
+        if abs(number) > MOST:
+            raise click.UsageError(f"--offset {choice}: an offset has at most {len(str(MOST))} digits")
         return Start(number) if not choice.startswith("-") else _last(connection, topic, partition, -number, max_size)
     raise click.UsageError(f"--offset {choice!r} is none of begin, end, a number, -N, @time")
 
 
 def _parse_time(text: str) -> int:
-    if text.isdecimal():
+    if text.isdecimal() and int(text) <= MOST:
         return int(text)
     try:
         return round(datetime.fromisoformat(text).timestamp() * 1000)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise click.UsageError(f"@{text} is neither ISO time (@2011-06-12T09:00) nor ms since 1970") from None
 
 

@@ -7,14 +7,21 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain, islice
 from typing import Any, NoReturn, TypeVar
 
 import click
 
+from kafka2011.errors import IllegalTopicName
+from kafka2011.types import is_legal_name
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 CONTEXT = {"help_option_names": ["-h", "--help"]}
+PARTITION = click.IntRange(0, (1 << 31) - 1)
+"""What a partition number on the wire can be."""
+_AT_A_TIME = 1000
 
 
 def json_option(command: Command) -> Command:
@@ -43,33 +50,69 @@ def zookeeper_option(command: Command) -> Command:
 
 
 def host_and_port(text: str, default_port: int = 9092) -> tuple[str, int]:
-    """Read ``host:port``; a usage error names what is wrong."""
+    """Read ``host``, ``host:port`` or ``[::1]:port``; a usage error names what is wrong."""
     host, colon, port = text.rpartition(":")
-    if not colon:
-        return text, default_port
-    if not host or not port.isdigit() or not 0 < int(port) < 65536:
+    if not colon or text.endswith("]"):
+        host, port = text, str(default_port)
+    if not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65536:
         raise click.UsageError(f"{text!r} is not HOST:PORT")
-    return host, int(port)
+    return host.removeprefix("[").removesuffix("]"), int(port)
 
 
-def show(rows: Sequence[Mapping[str, Any]], *, as_json: bool, empty: str = "nothing to show") -> None:
-    """Print rows as an aligned table, or as JSON. Columns are the keys of the first row."""
+def check_topic(topic: str) -> str:
+    """The name, if a broker can have such a topic; a broker asked for another one only hangs up."""
+    if not is_legal_name(topic, 255):
+        raise IllegalTopicName(f"{topic[:60]!r} cannot be a topic: use letters, digits, dots, dashes and underscores")
+    return topic
+
+
+def counted(n: int, noun: str) -> str:
+    """``1 message``, ``2 messages``."""
+    return f"{n} {noun}{'' if n == 1 else 's'}"
+
+
+def show(rows: Iterable[Mapping[str, Any]], *, as_json: bool, empty: str = "nothing to show") -> None:
+    """Print rows as an aligned table, or as JSON. Columns are the keys of the first row.
+
+    Rows may be many: they are printed as they come, some at a time.
+    """
+    left = iter(rows)
+    some = list(islice(left, _AT_A_TIME))
     if as_json:
-        click.echo(json.dumps([dict(row) for row in rows], indent=2, default=str))
-        return
-    if not rows:
+        _show_json(chain(some, left))
+    elif not some:
         note(empty)
-        return
-    columns = list(rows[0])
-    cells = [[_cell(row.get(column)) for column in columns] for row in rows]
-    widths = [max(len(column), *(len(line[i]) for line in cells)) for i, column in enumerate(columns)]
-    numeric = [all(isinstance(row.get(c), (int, float)) or row.get(c) is None for row in rows) for c in columns]
-    for line in [[column.upper().replace("_", " ") for column in columns], *cells]:
-        padded = [
-            text.rjust(width) if right else text.ljust(width)
-            for text, width, right in zip(line, widths, numeric, strict=True)
-        ]
-        click.echo("  ".join(padded).rstrip())
+    else:
+        _show_table(some, left)
+
+
+def _show_json(rows: Iterable[Mapping[str, Any]]) -> None:
+    before = "["
+    for row in rows:
+        text = json.dumps(dict(row), indent=2, default=str)
+        click.echo(before + "\n  " + text.replace("\n", "\n  "), nl=False)
+        before = ","
+    click.echo("[]" if before == "[" else "\n]")
+
+
+def _show_table(some: list[Mapping[str, Any]], left: Iterator[Mapping[str, Any]]) -> None:
+    columns = list(some[0])
+    numeric = [all(isinstance(row.get(c), (int, float)) or row.get(c) is None for row in some) for c in columns]
+    widths = [len(column) for column in columns]
+    lines = [[column.upper().replace("_", " ") for column in columns]]
+    while some:
+        lines += [[_cell(row.get(column)) for column in columns] for row in some]
+        # Later rows may be wider than the first thousand; then the table widens from there on.
+        widths = [max(width, *(len(line[i]) for line in lines)) for i, width in enumerate(widths)]
+        text = (
+            "  ".join(
+                cell.rjust(width) if right else cell.ljust(width)
+                for cell, width, right in zip(line, widths, numeric, strict=True)
+            ).rstrip()
+            for line in lines
+        )
+        click.echo("\n".join(text))
+        some, lines = list(islice(left, _AT_A_TIME)), []
 
 
 def _cell(value: Any) -> str:

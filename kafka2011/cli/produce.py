@@ -14,12 +14,15 @@ from typing import BinaryIO
 
 import click
 
-from kafka2011.cli.output import CONTEXT, fail, note
+from kafka2011.cli.output import CONTEXT, PARTITION, check_topic, counted, fail, note
+from kafka2011.errors import MessageTooLarge
 from kafka2011.producer import Codec, Producer, Router, StaticRouter, parse_brokers
 from kafka2011.producer.carrier import Acks
 
+MAX_MESSAGE_SIZE = 1_000_000
 _CHUNK = 1 << 16
 _PROGRESS_S = 1.0
+_MOST_REASONS = 20
 
 
 @click.command(context_settings=CONTEXT)
@@ -34,7 +37,7 @@ _PROGRESS_S = 1.0
     help="One broker or several; each batch goes to one of them.",
 )
 @click.option("-z", "--zookeeper", metavar="HOST:PORT[/CHROOT]", help="Find brokers and partitions in ZooKeeper.")
-@click.option("-p", "--partition", type=click.IntRange(min=0), help="This partition (default: the broker picks).")
+@click.option("-p", "--partition", type=PARTITION, help="This partition (default: the broker picks).")
 @click.option("--file", "files", type=click.File("rb"), multiple=True, help="Read lines from files, not from stdin.")
 @click.option("-k", "--key-separator", metavar="TEXT", help="Lines are KEY TEXT MESSAGE; the key picks the partition.")
 @click.option("--rate", type=click.FloatRange(min=0, min_open=True), metavar="N", help="At most N messages a second.")
@@ -72,26 +75,49 @@ def produce(
         raise click.UsageError("--key-separator needs --zookeeper: a broker list does not know the partitions")
     if partition is not None and zookeeper is not None:
         raise click.UsageError("--partition is for --broker; with --zookeeper a key picks the partition")
+    check_topic(topic)
     report = _Progress(sys.stderr.isatty() if progress is None else progress)
+    drops = _Drops()
     producer = Producer(
         _router(broker, zookeeper, partition),
         batch_size=batch_size,
         codec=Codec[codec.upper()],
         acks=acks,
-        on_drop=lambda topic, n, reason: note(f"dropped {n} messages of {topic}: {reason}"),
+        max_message_size=MAX_MESSAGE_SIZE,
+        on_drop=drops,
     )
+    interrupted = False
     with producer:
-        for source in files or (sys.stdin.buffer,):
-            for lines in _paced(_lines(source), rate):
-                if key_separator is None:
-                    producer.send(topic, lines)
-                else:
-                    _send_keyed(producer, topic, lines, key_separator.encode())
-                report(len(lines))
-    counters = producer.counters
-    note(f"{counters.sent} messages sent to {topic} in {counters.requests} requests, {counters.dropped} dropped")
-    if counters.dropped:
-        fail(f"{counters.dropped} of {counters.accepted} messages were not delivered")
+        try:
+            for source in files or (sys.stdin.buffer,):
+                for lines in _paced(_lines(source, source.name if files else "standard input"), rate):
+                    if key_separator is None:
+                        producer.send(topic, lines)
+                    else:
+                        _send_keyed(producer, topic, lines, os.fsencode(key_separator))
+                    report(len(lines))
+        except KeyboardInterrupt:
+            interrupted = True
+    sent, requests, dropped = producer.counters.sent, producer.counters.requests, producer.counters.dropped
+    note(f"{counted(sent, 'message')} sent to {topic} in {counted(requests, 'request')}, {dropped} dropped")
+    if dropped:
+        fail(f"{dropped} of {counted(producer.counters.accepted, 'message')} not delivered: {drops.last}")
+    if interrupted:
+        fail("interrupted before the end of the input")
+
+
+class _Drops:
+    """What could not be delivered: each reason is told once, however many batches meet it."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+        self.last = "the reason is not known"
+
+    def __call__(self, topic: str, n_messages: int, reason: str) -> None:
+        self.last = reason
+        if reason not in self._told and len(self._told) < _MOST_REASONS:
+            self._told.add(reason)
+            note(f"dropped {counted(n_messages, 'message')} of {topic}: {reason}")
 
 
 def _router(brokers: str, zookeeper: str | None, partition: int | None) -> Router:
@@ -111,11 +137,19 @@ def _send_keyed(producer: Producer, topic: str, lines: list[bytes], separator: b
         producer.send(topic, payload, key=key)
 
 
-def _lines(source: BinaryIO) -> Iterator[list[bytes]]:
-    """Lines without their ends, as many at a time as there are to read now."""
+def _lines(source: BinaryIO, name: str) -> Iterator[list[bytes]]:
+    """Lines without their ends, as many at a time as there are to read now; none longer than a message may be."""
     rest = b""
+    number = 0
     while chunk := os.read(source.fileno(), _CHUNK):
         *lines, rest = (rest + chunk).split(b"\n")
+        # A read is shorter than a message may be, so only a line that began before it can be too long.
+        if len(lines[0] if lines else rest) > MAX_MESSAGE_SIZE:
+            raise MessageTooLarge(
+                f"line {number + 1} of {name} is longer than max.message.size = {MAX_MESSAGE_SIZE} bytes; "
+                "the lines before it were sent, it and the rest were not"
+            )
+        number += len(lines)
         if lines:
             yield lines
     if rest:

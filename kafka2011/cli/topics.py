@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import stat
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -108,8 +109,9 @@ def _topics(admin: str | None, log_dir: Path | None) -> Topics:
 
 def _from_broker(admin: str) -> Topics:
     host, port = host_and_port(admin, 8011)
+    url = f"http://{f'[{host}]' if ':' in host else host}:{port}/state"
     try:
-        with urllib.request.urlopen(f"http://{host}:{port}/state", timeout=10) as reply:
+        with urllib.request.urlopen(url, timeout=10) as reply:
             state = json.load(reply)
         found: Topics = {
             topic: {int(partition): facts | {"offline": None} for partition, facts in what["partitions"].items()}
@@ -117,7 +119,8 @@ def _from_broker(admin: str) -> Topics:
         }
         offline = state["offline"].items()
     except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError, AttributeError) as error:
-        fail(f"no broker answers at http://{host}:{port}/state ({error}); was it started with --set admin.port={port}?")
+        why = getattr(error, "reason", None) or error
+        fail(f"no broker answers at {url} ({why}); was it started with --set admin.port={port}?")
     for name, reason in offline:
         topic, _, partition = name.rpartition("-")
         found.setdefault(topic, {})[int(partition)] = _offline(reason.partition(" is offline: ")[2] or reason)
@@ -155,5 +158,9 @@ def _from_directory(log_dir: Path) -> Topics:
 def _segments(directory: Path) -> Iterator[dict[str, int]]:
     for file in directory.glob("*.kafka"):
         if file.stem.isdigit():
-            facts = file.stat()
-            yield {"start": int(file.stem), "size": facts.st_size, "mtime_ms": facts.st_mtime_ns // 1_000_000}
+            try:
+                facts = file.lstat()
+            except FileNotFoundError:
+                continue  # the broker's retention was quicker
+            if stat.S_ISREG(facts.st_mode):
+                yield {"start": int(file.stem), "size": facts.st_size, "mtime_ms": facts.st_mtime_ns // 1_000_000}

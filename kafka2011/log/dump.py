@@ -65,7 +65,7 @@ def segment_files(path: Path) -> list[tuple[int, Path]]:
             raise Kafka2011Error(f"{path} holds no segment (*{SUFFIX}); name a partition's directory, such as clicks-0")
         return sorted(found.items())
     if not path.is_file():
-        raise Kafka2011Error(f"{path} does not exist")
+        raise Kafka2011Error(f"{path} is neither a segment file nor a partition's directory")
     match = _SEGMENT_OR_QUARANTINED.match(path.name)
     # A file under another name, such as salvaged messages, begins at 0.
     return [(int(match[1]) if match else 0, path)]

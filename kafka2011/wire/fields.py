@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from kafka2011.errors import BY_CODE, InvalidRequest, Kafka2011Error, OffsetOutOfRange, UnknownError
+from kafka2011.errors import BY_CODE, InvalidRequest, Kafka2011Error, OffsetOutOfRange, UnknownError, WrongPartition
 
 I16 = struct.Struct(">h")
 I32 = struct.Struct(">i")
@@ -46,4 +46,6 @@ def error_of(code: int, where: str, offset: int = -1) -> Kafka2011Error:
     if kind is UnknownError:
         hint = "its log says why (a damaged partition is offline: `kafka2011 topics describe --admin`)"
         return UnknownError(f"{where}: the broker answered error {code}; {hint}")
+    if kind is WrongPartition:
+        return WrongPartition(f"{where}: the broker has no such partition; `kafka2011 topics describe` lists them")
     return kind(f"{where}: the broker answered error {code} ({kind.__name__})")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -47,6 +49,30 @@ def test_tables_and_json_hold_the_same(capsys: pytest.CaptureFixture[str]) -> No
 
     assert table.splitlines() == ["TOPIC      BYTES", "a\\x1b[31m      5", "bb             -"]
     assert '"bytes": null' in capsys.readouterr().out
+
+
+def test_many_rows_are_printed_as_they_come(capsys: pytest.CaptureFixture[str]) -> None:
+    """A listing of any length costs the memory of a thousand rows: the first are out before the last are made."""
+    seen: list[int] = []
+
+    def rows() -> Iterator[dict[str, int]]:
+        for n in range(2500):
+            seen.append(len(capsys.readouterr().out.splitlines()) if n == 2000 else 0)
+            yield {"n": n * 1000}
+
+    show(rows(), as_json=False)
+    assert seen[2000] == 2001
+    assert capsys.readouterr().out.splitlines()[-1] == "2499000"
+    some = [{"n": n, "inner": {"a": [n]}} for n in range(2500)]
+    for wanted in (some, some[:1], []):
+        show(iter(wanted), as_json=True)
+        assert capsys.readouterr().out == json.dumps(wanted, indent=2) + "\n"
+
+
+def test_addresses_may_be_of_both_kinds() -> None:
+    """HOST, HOST:PORT and an address of IP 6 in brackets are read; without a port the usual one is meant."""
+    texts = ("h", "h:1", "[::1]:1", "[::1]")
+    assert [host_and_port(text) for text in texts] == [("h", 9092), ("h", 1), ("::1", 1), ("::1", 9092)]
 
 
 @pytest.mark.parametrize("text", [":9092", "h:", "h:0", "h:70000", "h:x"])
