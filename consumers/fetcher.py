@@ -22,6 +22,7 @@ from kafka2011.errors import (
     Kafka2011Error,
     MessageTooLarge,
     OffsetOutOfRange,
+    UnknownError,
     WireError,
     WrongPartition,
 )
@@ -72,12 +73,13 @@ class FetchedChunk:
 class _Reading:
     """One partition being read."""
 
-    __slots__ = ("kind", "offset", "paused", "size", "source")
+    __slots__ = ("kind", "offset", "paused", "size", "source", "told")
 
     def __init__(self, source: TopicPartition, offset: int | None, kind: type[MessageAndOffset]) -> None:
         self.source, self.offset, self.kind = source, offset, kind
         self.size = 0  # more than this reading's share, when one message needs it
         self.paused = False
+        self.told = False  # that the broker has trouble with it
 
 
 class Fetcher:
@@ -208,9 +210,9 @@ class Fetcher:
 
     def _round(self, readings: list[_Reading]) -> bool:
         """One request for all; True if anything moved."""
-        for reading in readings:
-            if reading.offset is None:
-                self._settle(reading)
+        readings = [reading for reading in readings if reading.offset is not None or self._settle(reading)]
+        if not readings:
+            return False
         share = max(min(_SMALLEST_SHARE, self._fetch_size), self._fetch_size // len(readings))
         requests = [
             FetchRequest(reading.source.topic, reading.source.partition, reading.offset or 0, max(share, reading.size))
@@ -223,16 +225,26 @@ class Fetcher:
         ]
         return any(moved)
 
-    def _settle(self, reading: _Reading) -> None:
-        """No offset is stored: begin at the smallest or largest the broker has (§3.2)."""
+    def _settle(self, reading: _Reading) -> bool:
+        """No offset is stored: begin at the smallest or largest the broker has (§3.2). False = not to be asked now."""
         source = reading.source
         if self._policy == "raise":
             reason = "no offset is stored and the reset policy is 'raise'"
             self._stuck(reading, 0, PoisonMessage(source, 0, None, reason))
-            return
+            return False
         time_ms = EARLIEST if self._policy == "smallest" else LATEST
-        found = self._connection.offsets(source.topic, source.partition, time_ms)
-        self._jump(reading, found[0] if found else 0)
+        try:
+            found = self._connection.offsets(source.topic, source.partition, time_ms)
+        except UnknownError as error:
+            return self._not_now(reading, error)
+        return self._jump(reading, found[0] if found else 0)
+
+    def _not_now(self, reading: _Reading, error: Kafka2011Error) -> bool:
+        """The broker has trouble with this partition alone (it may be offline): asked again, the others go on."""
+        if not reading.told:
+            reading.told = True
+            self._journal.emit(FetcherWaiting(broker=str(self.address), reason=str(error)))
+        return False
 
     def _answered(self, reading: _Reading, request: FetchRequest, answer: bytes | Kafka2011Error) -> bool:
         source, offset = reading.source, request.offset
@@ -253,8 +265,11 @@ class Fetcher:
             return self._jump(reading, to)
         if isinstance(answer, WrongPartition):
             return False  # announced but not there yet: asked again after a pause
+        if isinstance(answer, UnknownError):
+            return self._not_now(reading, answer)
         if isinstance(answer, Kafka2011Error):
             raise answer
+        reading.told = False
         if not answer:
             return False
         try:

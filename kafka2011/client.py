@@ -141,7 +141,8 @@ class BrokerConnection:
     def offsets(self, topic: str, partition: int, time_ms: int = LATEST, max_offsets: int = 1) -> list[int]:
         """Return offsets before a time, newest first; LATEST gives the flushed end, EARLIEST the first offset."""
         request = OffsetsRequest(topic, partition, time_ms, max_offsets)
-        return self._decoded(decode_offsets_response, bytes(self._ask(request.encode(), 6 + 8 * max_offsets)))
+        reply = bytes(self._ask(request.encode(), 6 + 8 * max_offsets))
+        return self._decoded(decode_offsets_response, reply, f"{topic}-{partition} on {self}")
 
     def produce(self, topic: str, partition: int, data: bytes) -> None:
         """Publish an encoded message set. There is no answer: returning means the kernel has it."""

@@ -15,7 +15,7 @@ import click
 
 from kafka2011.cli.output import check_topic
 from kafka2011.client import BrokerConnection
-from kafka2011.errors import ConnectionFailed, InvalidMessageSize, OffsetOutOfRange, UnknownError
+from kafka2011.errors import ConnectionFailed, InvalidMessageSize, OffsetOutOfRange
 from kafka2011.wire import EARLIEST, LATEST, decode_set, valid_bytes
 
 LARGEST_FETCH = 64 << 20
@@ -52,8 +52,6 @@ def find_start(connection: BrokerConnection, topic: str, partition: int, choice:
     """Turn the user's words into an offset."""
     try:
         return _find(connection, check_topic(topic), partition, choice, max_size)
-    except UnknownError as error:
-        raise UnknownError(f"{topic}-{partition} on {connection}: {str(error).partition(': ')[2]}") from error
     except ConnectionFailed as error:
         if error.definite:
             raise

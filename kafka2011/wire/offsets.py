@@ -51,13 +51,13 @@ def encode_offsets_response(offsets: Sequence[int], error: int = 0) -> bytes:
     return HEADER.pack(2 + len(numbers), error) + numbers
 
 
-def decode_offsets_response(body: bytes) -> list[int]:
-    """The offsets of an answer (given without its size)."""
+def decode_offsets_response(body: bytes, where: str) -> list[int]:
+    """The offsets of an answer (given without its size); ``where`` is the partition that was asked about."""
     if len(body) < 2:
         raise InvalidRequest(f"an offsets answer of {len(body)} bytes")
     (code,) = I16.unpack_from(body)
     if code:
-        raise error_of(code, "offsets request")
+        raise error_of(code, where)
     count = I32.unpack_from(body, 2)[0] if len(body) >= 6 else -1
     if count < 0 or 6 + 8 * count > len(body):
         raise InvalidRequest(f"an offsets answer that promises {count} offsets in {len(body)} bytes")

@@ -10,7 +10,14 @@ import pytest
 from consumers.events import FetcherBack, FetcherWaiting, OffsetReset, PartitionStuck
 from consumers.fetcher import FetchedChunk, Fetcher, PoisonMessage
 from kafka2011.client import BrokerConnection
-from kafka2011.errors import ConnectionFailed, Kafka2011Error, MessageTooLarge, OffsetOutOfRange, WrongPartition
+from kafka2011.errors import (
+    ConnectionFailed,
+    Kafka2011Error,
+    MessageTooLarge,
+    OffsetOutOfRange,
+    UnknownError,
+    WrongPartition,
+)
 from kafka2011.events import Event, Journal
 from kafka2011.types import BrokerAddress, TopicPartition
 from kafka2011.wire import EARLIEST, Codec, FetchRequest, encode_set
@@ -27,6 +34,8 @@ class Memory(BrokerConnection):
         self.logs: dict[TopicPartition, bytes] = {P0: b"", P1: b""}
         self.first: dict[TopicPartition, int] = {}
         self.dead = False
+        self.offline = False
+        """Whether P0 is."""
         self.asked: list[Sequence[FetchRequest]] = []
 
     def multifetch(self, fetches: Sequence[FetchRequest]) -> list[bytes | Kafka2011Error]:
@@ -39,6 +48,8 @@ class Memory(BrokerConnection):
         source = TopicPartition(fetch.topic, fetch.partition)
         if source not in self.logs:
             return WrongPartition("not here yet")
+        if self.offline and source == P0:
+            return UnknownError("offline")
         first, data = self.first.get(source, 0), self.logs[source]
         if not first <= fetch.offset <= first + len(data):
             return OffsetOutOfRange(fetch.offset, first, first + len(data))
@@ -49,6 +60,8 @@ class Memory(BrokerConnection):
         if self.dead:
             raise ConnectionFailed("gone")
         source = TopicPartition(topic, partition)
+        if self.offline and source == P0:
+            raise UnknownError("offline")
         first = self.first.get(source, 0)
         return [first if time_ms == EARLIEST else first + len(self.logs[source])]
 
@@ -220,6 +233,21 @@ def test_a_partition_not_there_yet_is_asked_again(bench: Callable[..., Bench]) -
     until(lambda: len(one.broker.asked) > 2, "a few rounds")
     one.broker.logs[new] = encode_set([b"here"])
     until(lambda: one.payloads(new) == [b"here"], "the message")
+
+
+@pytest.mark.parametrize("offset", [0, None])
+def test_an_offline_partition_holds_up_no_other(bench: Callable[..., Bench], offset: int | None) -> None:
+    """A partition the broker cannot serve is told of once and asked for again; the broker's others flow (§3.2)."""
+    one = bench()
+    one.broker.offline = True
+    one.broker.logs[P1] = encode_set([b"healthy"])
+    one.fetcher.add({P0: offset, P1: offset})
+    until(lambda: one.payloads(P1) == [b"healthy"], "the other partition's message")
+    until(lambda: len(one.broker.asked) > 3, "a few rounds")
+    assert ["offline" in str(told) for told in one.events(FetcherWaiting)] == [True]
+    one.broker.offline = False
+    one.broker.logs[P0] = encode_set([b"back"])
+    until(lambda: one.payloads(P0) == [b"back"], "the partition's own message")
 
 
 def test_nothing_is_delivered_after_remove() -> None:

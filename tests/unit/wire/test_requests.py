@@ -159,7 +159,7 @@ def test_answers_that_end_early(body: bytes) -> None:
     with pytest.raises(InvalidRequest):
         decode_multifetch_response(body, [fetch])
     with pytest.raises(InvalidRequest):
-        decode_offsets_response(body)
+        decode_offsets_response(body, "t-0")
     with pytest.raises(InvalidRequest):
         decode_acked_response(body)
 

@@ -178,9 +178,9 @@ def test_offsets_answers() -> None:
     """S8, S9: offsets newest first, or none (spec §13)."""
     data = h("00000026 0000 00000004 00000000000000f0 00000000000000d8 000000000000006c 0000000000000000")
     assert encode_offsets_response([240, 216, 108, 0]) == data
-    assert decode_offsets_response(data[4:]) == [240, 216, 108, 0]
+    assert decode_offsets_response(data[4:], "t-0") == [240, 216, 108, 0]
     assert encode_offsets_response([]) == h("00000006 0000 00000000")
-    assert decode_offsets_response(h("0000 00000000")) == []
+    assert decode_offsets_response(h("0000 00000000"), "t-0") == []
 
 
 def test_old_log_file() -> None:
