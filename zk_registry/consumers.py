@@ -7,7 +7,8 @@
 | all topics a pattern does not match | ``!2!black.*`` |
 
 The numbers are streams. The text is written exactly as 0.7 writes it; read as JSON in any spacing, or as a bare topic
-name, which the old Python client samsa writes. Anything else is no subscription.
+name, which the old Python client samsa writes. Anything else is no subscription; neither is a pattern that could keep
+its readers busy for long (``patterns.py``).
 
 Paper: §3.2, "the consumer registry stores the consumer group to which a consumer belongs and the set of topics that it
 subscribes to".
@@ -20,7 +21,7 @@ import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from kafka2011.errors import ConfigError
 from kafka2011.events import Journal
@@ -28,6 +29,7 @@ from kafka2011.types import is_legal_name
 from zk_registry import paths
 from zk_registry.events import NodeIgnored
 from zk_registry.operations import Children, Create, DeleteIfMine, Get, NoNode, Registry
+from zk_registry.patterns import checked
 
 MAX_STREAMS = 1000
 MAX_TEXT = 100_000
@@ -66,16 +68,12 @@ class Subscription:
         normal = pattern.strip().replace(",", "|").replace(" ", "").strip("\"'")
         if not normal or not 0 < n_streams <= MAX_STREAMS:
             raise ConfigError(f"the topic filter {pattern!r} with {n_streams} streams is empty, or asks for too many")
-        subscription = cls(None, normal, n_streams, excludes)
-        try:
-            subscription.streams_of("topic")
-        except re.error as error:
-            raise ConfigError(f"the topic filter {pattern!r} is not a regular expression: {error}") from error
-        return subscription
+        checked(normal)
+        return cls(None, normal, n_streams, excludes)
 
     @cached_property
     def _matches(self) -> re.Pattern[str]:
-        return re.compile(self.pattern)
+        return checked(self.pattern)
 
     @property
     def topics(self) -> tuple[str, ...] | None:
@@ -96,6 +94,7 @@ class Subscription:
         return ("{ " + ",".join(f'"{topic}": {n}' for topic, n in self.streams.items()) + " }").encode()
 
 
+@lru_cache(maxsize=1024)
 def parse_subscription(value: bytes) -> Subscription | None:
     """Read a member's node; None if it is not a subscription."""
     if len(value) > MAX_TEXT:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zk_registry.brokers import encode_broker, parse_broker, parse_partition_count
@@ -23,6 +23,21 @@ def test_a_filter_is_read_as_it_was_written(pattern: str, n_streams: int, exclud
     """Filters survive the registry too (spec §4.3)."""
     make = Subscription.blacklist if excludes else Subscription.whitelist
     assert parse_subscription(make(pattern, n_streams).encode()) == make(pattern, n_streams)
+
+
+_pieces = st.sampled_from(
+    ["a", "b", ".", "[ab]", "|", "(", ")", "(?:", "*", "+", "?", "{2}", "{0,9}", "{3,}", "*?", "+?"]
+)
+
+
+@settings(max_examples=1000)
+@given(st.lists(_pieces, min_size=1, max_size=25).map("".join), st.sampled_from(["a", "ab", "b"]))
+def test_whatever_filter_is_accepted_is_answered(pattern: str, piece: str) -> None:
+    """No filter that is taken keeps a reader busy: all of these are matched against names of 255 (§3.2)."""
+    subscription = parse_subscription(b"*1*" + pattern.encode())
+    if subscription is not None:
+        name = (piece * 255)[:254] + "-"
+        assert subscription.streams_of(name) in (0, 1)
 
 
 @given(names, st.integers(1, 65535), st.integers(0, 2**40))

@@ -105,3 +105,25 @@ def test_consumer_ids_look_like_those_of_2011() -> None:
 
     assert made.startswith("g_host-1300000000000-") and len(made.rpartition("-")[2]) == 8
     assert new_consumer_id("g", "host", 1, "mine") == "g_mine"
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["(a+)+", "(a|ab)*c", "(.*)*x", "(x.*){2}", ".*.*.*.*x", "a?" * 30 + "a" * 30, "(?=a)b", r"(a)\1", "x" * 1001],
+)
+def test_a_filter_that_could_take_for_ever_is_refused(pattern: str) -> None:
+    """One member's filter is matched by all: one that could hang them is refused, and passed over in a node (§3.2)."""
+    with pytest.raises(ConfigError, match="refused"):
+        Subscription.whitelist(pattern)
+    assert parse_subscription(b"*1*" + pattern.encode()) is None
+
+
+@pytest.mark.parametrize(
+    "pattern", ["white.*", "a|b|c", "log-(eu|us)-.*", "[a-z]+[0-9]*", "(?i)audit.*", ".*.*.*x", "(ab)*c?"]
+)
+def test_filters_people_write_are_taken_and_quick(pattern: str) -> None:
+    """What is accepted is answered for the longest name there can be, however little it matches (§3.2)."""
+    subscription = Subscription.whitelist(pattern)
+
+    assert parse_subscription(subscription.encode()) == subscription
+    assert [subscription.streams_of(name * 255) for name in "%é-"] == [0, 0, 0]
