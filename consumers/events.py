@@ -51,7 +51,8 @@ class SessionLost(GroupEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryHeld(GroupEvent):
-    """ZooKeeper has been silent for so long that ownership can no longer be assumed: nothing more is delivered."""
+    """ZooKeeper, or this process itself, was away for so long that ownership can no longer be assumed: nothing more is
+    delivered."""
 
     level: ClassVar[int] = logging.WARNING
 
@@ -63,17 +64,19 @@ class DeliveryResumed(GroupEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebalanceStarted(GroupEvent):
-    """Algorithm 1 begins."""
+    """Algorithm 1 begins; why, if that is known before the registries are read."""
 
     edition: str
+    reason: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebalanceDone(GroupEvent):
-    """The member owns its share and reads it."""
+    """The member owns its share and reads it. ``reason``: what had changed (``algorithm1/reasons.py``)."""
 
     owned: tuple[str, ...]
     attempts: int
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

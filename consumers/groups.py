@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from typing import Protocol
 
+from consumers.algorithm1.registries import View
 from kafka2011.client import BrokerConnection
 from kafka2011.clock import SYSTEM_CLOCK
 from kafka2011.errors import Kafka2011Error
@@ -143,6 +144,14 @@ class ZooKeeperGroups:
                         row = replace(row, lag_s=self._age_s(ends.payload(topic, partition, offset)))
                     rows.append(row)
         return rows
+
+    def view(self, group: str) -> View:
+        """What a member of the group would see now: two of these tell what changed (``reasons.difference``)."""
+        return View(
+            members=ConsumerRegistry(self.registry, group).members(),
+            partitions={topic: self.brokers.partitions(topic) for topic in self.topics(group)},
+            addresses=self.brokers.brokers(),
+        )
 
     def _age_s(self, payload: bytes | None) -> float | None:
         """How old an event is; None if it is not an event of a registered schema."""

@@ -17,13 +17,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import replace
 from random import Random
 
 from consumers.algorithm1.asking import ask_again
 from consumers.algorithm1.assign import ThreadId
 from consumers.algorithm1.editions import SOUND, Edition
 from consumers.algorithm1.ownership import bury, release
+from consumers.algorithm1.reasons import JOINED, SESSION_LOST, difference
 from consumers.algorithm1.rebalance import rebalance, still_right
+from consumers.algorithm1.registries import View
 from consumers.algorithm1.steps import NewSession, Owned, Positions, Progress, Steps, Stop, Wait
 from consumers.commit import Fenced, Offsets
 from consumers.events import (
@@ -93,6 +96,11 @@ class Member:
         """Owner nodes of ours with a watch on them."""
         self.let_go: set[str] = set()
         """Owner nodes that we delete ourselves: when their watch fires, that is no news."""
+        self.causes: list[str] = [JOINED]
+        """Why the next rebalance, or the present one, is needed."""
+        self._seen: View | None = None
+        self.unreadable: set[str] = set()
+        """Members whose subscription cannot be read, told once."""
         self.last_life: tuple[str, int] | None = None
         """The id and the session of the life before this one."""
         self.registered = False
@@ -113,6 +121,14 @@ class Member:
     def tell(self, kind: type[PartitionEvent], owned: Owned) -> None:
         """Tell the journal what happened to a partition."""
         self.emit(kind(group=self.group, consumer=self.consumer_id, topic=owned.topic, partition=owned.partition))
+
+    def saw(self, view: View) -> None:
+        """Note what is different from the last look."""
+        if self._seen is not None:
+            self.causes += difference(self._seen, view)
+            # An edition may read one topic at a time: of the others the last look counts.
+            view = replace(view, partitions=self._seen.partitions | view.partitions)
+        self._seen = view
 
     def noticed(self, path: str) -> bool:
         """A watch fired: note that something changed, unless it was our own doing. Thread: any."""
@@ -143,6 +159,7 @@ class Member:
                 self.registered = False
                 self.reading.clear()
                 self.counters.sessions_lost += 1
+                self.causes, self._seen = [SESSION_LOST], None
                 self.emit(SessionLost(group=self.group, consumer=old, reborn_as=self.consumer_id))
                 if self.closing:
                     return
@@ -222,6 +239,7 @@ class Member:
         if self.edition.looks_first and self.reading:
             try:
                 if (yield from still_right(self)):
+                    self.causes.clear()
                     return
             except ConnectionLoss:
                 # While the registry does not answer, what we own stays ours: delivery goes on.

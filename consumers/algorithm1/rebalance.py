@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from consumers.algorithm1.ownership import Refusal, claim, release, still_mine
+from consumers.algorithm1.reasons import told
 from consumers.algorithm1.registries import View, read_offset, read_registries, subscribed_topics
 from consumers.algorithm1.steps import Claim, Owned, Start, Steps, Stop, Wait
 from consumers.events import AttemptFailed, ClaimTakenOut, GaveUp, RebalanceDone, RebalanceStarted
@@ -31,7 +32,10 @@ def rebalance(member: Member) -> Steps[bool]:
     """Try until this member owns its share; False if its edition gave up. SessionExpired passes through."""
     started = member.clock.monotonic()
     before = frozenset(member.reading)
-    member.emit(RebalanceStarted(group=member.group, consumer=member.consumer_id, edition=member.edition.name))
+    reason = told(member.causes) if member.causes else None
+    member.emit(
+        RebalanceStarted(group=member.group, consumer=member.consumer_id, edition=member.edition.name, reason=reason)
+    )
     for attempt in member.edition.attempts():
         if attempt:
             # "... releases all the partitions that it currently owns, waits a bit and retries" (§3.2).
@@ -52,8 +56,10 @@ def rebalance(member: Member) -> Steps[bool]:
                     consumer=member.consumer_id,
                     owned=tuple(map(str, sorted(member.reading))),
                     attempts=attempt + 1,
+                    reason=told(member.causes),
                 )
             )
+            member.causes.clear()
             return True
         member.counters.failed_attempts += 1
         member.emit(
@@ -102,6 +108,7 @@ def still_right(member: Member) -> Steps[bool]:
     for owned in sorted(member.reading):
         if not (yield from still_mine(member, owned)):
             member.tell(ClaimTakenOut, owned)
+            member.causes.append(f"its claim of {owned} was taken out")
             return False
     topics = yield from subscribed_topics(member)
     view = yield from read_registries(member, topics)

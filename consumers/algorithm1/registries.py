@@ -18,7 +18,8 @@ from consumers.events import OffsetUnreadable
 from kafka2011.types import BrokerAddress, BrokerPartition, is_legal_name
 from zk_registry import paths
 from zk_registry.brokers import parse_broker, parse_partition_count
-from zk_registry.consumers import parse_subscription
+from zk_registry.consumers import Subscription, parse_subscription
+from zk_registry.events import NodeIgnored
 from zk_registry.offsets import parse_offset
 from zk_registry.operations import Children, Exists, Get, NoNode, Sync
 
@@ -28,8 +29,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class View:
-    """What one member saw: partitions and subscribed threads of each topic, and where the brokers are."""
+    """What one member saw: who is in the group, partitions and threads of each topic, and where the brokers are."""
 
+    members: dict[str, Subscription] = field(default_factory=dict)
     partitions: dict[str, list[BrokerPartition]] = field(default_factory=dict)
     threads: dict[str, list[ThreadId]] = field(default_factory=dict)
     addresses: dict[int, BrokerAddress] = field(default_factory=dict)
@@ -50,12 +52,16 @@ def read_registries(member: Member, topics: Iterable[str]) -> Steps[View]:
     if member.edition.fenced:
         # A follower may lag behind: what we decide on must not be older than our own registration.
         yield Sync(paths.group(member.group))
-    subscriptions = {}
+    subscriptions = view.members
     for consumer_id in (yield from children(paths.consumer_ids(member.group))):
         text = yield from value(f"{paths.consumer_ids(member.group)}/{consumer_id}")
         subscription = None if text is None else parse_subscription(text)
         if subscription is not None:
             subscriptions[consumer_id] = subscription
+        elif text is not None and consumer_id not in member.unreadable:
+            member.unreadable.add(consumer_id)
+            path = paths.consumer_id(member.group, consumer_id)
+            member.emit(NodeIgnored(path=path, reason="no subscription, or a filter that could take too long"))
     if subscriptions.get(member.consumer_id) != member.subscription:
         yield from member.enter_again()
         subscriptions[member.consumer_id] = member.subscription
@@ -78,6 +84,7 @@ def read_registries(member: Member, topics: Iterable[str]) -> Steps[View]:
             text = yield from value(f"{paths.topic(topic)}/{broker}", watch=True)
             count = 0 if text is None else parse_partition_count(text) or 0
             view.partitions[topic] += [BrokerPartition(int(broker), n) for n in range(count)]
+    member.saw(view)
     return view
 
 

@@ -7,6 +7,8 @@ is noticed when two thirds of the session may be gone (``zk_registry.states``), 
 and a sixth is left over. After that it is held back, unless the ensemble itself says that it has no majority: then no
 session can expire, and messages keep flowing while commits and rebalances wait.
 
+The other way round, if it is this process that was away: nothing is delivered until ZooKeeper has answered.
+
 Paper: §3.2.
 """
 
@@ -17,12 +19,13 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from consumers.algorithm1.member import Member
+from consumers.algorithm1.pulse import Pulse
 from consumers.algorithm1.steps import NewSession, Progress, Start, Step, Stop, Wait
 from consumers.delivery import Delivery
 from consumers.events import DeliveryHeld, DeliveryResumed
 from consumers.stream import Stream
 from kafka2011.errors import Kafka2011Error
-from zk_registry.operations import RegistryError, SessionExpired
+from zk_registry.operations import Exists, RegistryError, SessionExpired
 from zk_registry.states import Session, SessionState
 
 _ASK_AGAIN_S = 0.25
@@ -55,10 +58,12 @@ class Worker:
         self.started = threading.Event()
         """Set after the first rebalance, or when there will be none."""
         self._forget = session.on_state(self._session_changed)
+        self._pulse = Pulse(member.clock, session.timeout_s / 12, session.timeout_s / 3, self.overslept)
         self._thread = threading.Thread(target=self._run, name=f"rebalance-{member.consumer_id}", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
+        self._pulse.start()
 
     def wake(self) -> None:
         """Something changed. Thread: any."""
@@ -79,6 +84,7 @@ class Worker:
             self.failure = error
         finally:
             self._forget()
+            self._pulse.stop()
             self._cancel_timer()
             self._delivery.stop()
             for wanted in self._member.wanted_commits:
@@ -163,6 +169,25 @@ class Worker:
                 else:
                     self._hold()
                 self._set_timer(_ASK_AGAIN_S)
+
+    def overslept(self) -> None:
+        """This process was stopped for so long that its session may be over: deliver nothing until that is known.
+
+        Thread: the pulse's.
+        """
+        self._hold()
+        while self._session.state is SessionState.CONNECTED and not self._member.closing:
+            try:
+                self._session.perform(Exists("/"))
+            except SessionExpired:
+                return
+            except RegistryError:
+                continue
+            with self._lock:
+                if self._session.incarnation == self._incarnation:
+                    self._release()
+            return
+        # Not connected: whoever tells us that we are again says what became of the session.
 
     def _set_timer(self, seconds: float) -> None:
         with self._lock:

@@ -11,7 +11,9 @@ from contextlib import ExitStack
 import click
 
 from consumers import seek as seeking
-from consumers.groups import PartitionRow, sources, zookeeper_groups
+from consumers.algorithm1.reasons import difference
+from consumers.algorithm1.registries import View
+from consumers.groups import PartitionRow, ZooKeeperGroups, sources, zookeeper_groups
 from kafka2011.cli.offset_choice import _parse_time as time_ms  # the one parser of times, that of ``fetch --offset``
 from kafka2011.cli.output import CONTEXT, fail, json_option, note, show, zookeeper_option
 from kafka2011.clock import SYSTEM_CLOCK
@@ -67,6 +69,8 @@ def list_groups(zookeeper: str, modern: str | None, as_json: bool) -> None:
 def describe(name: str, zookeeper: str, modern: str | None, watch: bool, as_json: bool) -> None:
     """Owner, stored offset, end of the log and lag of each partition, in bytes and, for dated events, seconds.
 
+    With --watch also what changed since the last look: what the members rebalance for.
+
     \b
     kafka2011 group describe billing
     kafka2011 group describe billing --watch
@@ -75,7 +79,13 @@ def describe(name: str, zookeeper: str, modern: str | None, watch: bool, as_json
         opened = list(sources(_where(zookeeper, modern)))
         for source in opened:
             stack.callback(source.close)
+        of_algorithm1 = [source for source in opened if watch and isinstance(source, ZooKeeperGroups)]
+        before: list[View] = []
         while True:
+            now = [source.view(name) for source in of_algorithm1]
+            for words in [words for pair in zip(before, now, strict=False) for words in difference(*pair)]:
+                note(f"since the last look: {words}")
+            before = now
             known = [found for source in opened if (found := source.describe(name)) is not None]
             if not known:
                 fail(f"no group is called {name!r} at {modern or zookeeper}; see: kafka2011 group list")

@@ -7,6 +7,7 @@ into one form for the page, and the start of a rebalance is paired with its end.
 from __future__ import annotations
 
 import json
+import re
 from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
@@ -98,7 +99,7 @@ class Journals:
             "group": entry["group"],
             "kind": "algorithm1",
             "consumer": source,
-            "reason": self._reason(entry["group"], began) or ("it started" if not before else "the registries changed"),
+            "reason": self._named(entry.get("reason", "")) or self._reason(entry["group"], began),
             "seconds": (entry["t"] - began) / 1000,
             "moved": len(owned ^ before),
             "outcome": f"owns {len(owned)} after {entry.get('attempts', 1)} attempt(s)",
@@ -122,6 +123,10 @@ class Journals:
             "moved": None,
             "outcome": f"{entry['after']}, generation {entry['generation']}, {entry['n_members']} member(s)",
         }
+
+    def _named(self, reason: str) -> str:
+        """A reason as the consumer gave it, with the names of processes instead of consumer ids."""
+        return re.sub(r"[\w.-]+", lambda word: self.names.get(word[0], word[0]), reason)
 
     def _reason(self, group: str, began: int) -> str:
         """Who came or went in this group, or which broker, about when the rebalance began."""

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from consumers.sim.world import World
 
 DELIVERY_S = 0.2
-_HOLD_AFTER_S = SESSION_S - 1.0
 
 
 class Actor:
@@ -51,7 +50,9 @@ class Actor:
         self.alive = True
         self.left = False
         self.frozen_until = 0.0
-        self.cut_until = self._cut_at = 0.0
+        self.cut_until = 0.0
+        self._doubts = False
+        """Away for so long that the session may be over: delivers nothing until that is known."""
         self._life = self.member.life()
         self._timer = 0
         self._sleeping = False
@@ -144,6 +145,7 @@ class Actor:
                 self.world.at(0.1, self._new_session)
                 return
             self.session.resume()
+            self._doubts = False
             self._go(None)
 
     # -- the application ------------------------------------------------------------------------------------------
@@ -151,13 +153,12 @@ class Actor:
     def _deliver(self) -> None:
         if not self.alive or self.left or self._frozen(self._deliver):
             return
-        held = self.cut_until > self.world.now and self.world.now - self._cut_at > _HOLD_AFTER_S
-        if not held or not self.member.edition.fenced:
+        if not self._doubts or not self.member.edition.fenced:
             for owned, at in self.reading.items():
                 upto = min(self.world.log_end(owned), at + 5)
-                self.world.delivered(owned, at, upto)
-                self.reading[owned] = upto
                 if upto > at:
+                    self.world.delivered(owned, at, upto)
+                    self.reading[owned] = upto
                     self._in_hand.add(owned)
                 else:
                     self._in_hand.discard(owned)
@@ -186,13 +187,15 @@ class Actor:
     def pause(self, seconds: float) -> None:
         """SIGSTOP: nothing runs, no heartbeat is sent."""
         self.frozen_until = self.world.now + seconds
+        self._doubts = seconds > SESSION_S / 3  # it knows, and asks before it goes on (``pulse``)
         self._silent()
         self.world.at(seconds, lambda: self._heard(self.frozen_until))
 
     def cut(self, seconds: float) -> None:
         """The line to the registry is dead; the brokers can still be read."""
-        self._cut_at = self.world.now
         self.cut_until = self.world.now + seconds
+        # A line that is reset is noticed at once, a mute one when two thirds of the session are gone (``worker``).
+        self.world.at(self._random.uniform(0.0, SESSION_S * 2 / 3) + SESSION_S / 6, self._misses)
         self._silent()
         self.world.at(seconds, lambda: self._heard(self.cut_until))
 
@@ -206,11 +209,19 @@ class Actor:
             return
         if self.world.zookeeper.is_living(self.session.session_id):
             self.world.zookeeper.hear(self.session.session_id, True)
+            if self._doubts:
+                self.world.at(self.world.latency() + self.world.latency(), self._trusts)
         else:
             if self.world.scenario.quick_renewal:
                 self.session.resume()
             # The client library learns it at the next heartbeat; until then this is a zombie.
             self.world.at(self._random.uniform(0.05, 0.5), self._zombie_learns)
+
+    def _misses(self) -> None:
+        self._doubts = self._doubts or self.cut_until > self.world.now
+
+    def _trusts(self) -> None:
+        self._doubts = self.frozen_until > self.world.now or self.cut_until > self.world.now
 
     def _zombie_learns(self) -> None:
         if self.alive and not self._frozen(self._zombie_learns):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+import consumers.cli.group
 from consumers import Consumer
 from consumers.cli.consume import consume
 from consumers.cli.group import group
@@ -20,8 +21,10 @@ from kafka2011.types import BrokerPartition
 from kafka2011.wire import AckLevel, encode_set
 from tests.integration.consumers.conftest import TOPIC, Arena
 from tests.waiting import until
+from zk_registry import paths
 from zk_registry.embedded import EmbeddedZooKeeper
 from zk_registry.offsets import OffsetRegistry
+from zk_registry.operations import Create, Delete
 from zk_registry.schemas import ZooKeeperSchemaRegistry
 from zk_registry.testing import fresh_chroot
 
@@ -107,6 +110,26 @@ def test_lag_in_seconds_where_events_carry_a_time(filled: Arena) -> None:
     (row,) = json.loads(run(group, "describe", "dated", "-z", filled.connect, "--json").stdout)
     assert row["lag_bytes"] == len(data)
     assert row["lag_s"] >= 3600
+
+
+def test_watch_tells_what_changed(filled: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``describe --watch`` names what the members rebalance for (§3.2)."""
+    path = paths.consumer_id("watched", "watched_c2")
+    filled.registry.registry.perform(Create(paths.consumer_id("watched", "watched_c1"), b"{ }", make_parents=True))
+    deeds = [Create(path, b'{ "orders": 1 }'), Delete(path)]
+
+    class Clock:
+        def sleep(self, seconds: float) -> None:
+            if not deeds:
+                raise KeyboardInterrupt
+            filled.registry.registry.perform(deeds.pop(0))
+
+    monkeypatch.setattr(consumers.cli.group, "SYSTEM_CLOCK", Clock())
+    told = run(group, "describe", "watched", "-z", filled.connect, "--watch").stderr
+
+    assert [line for line in told.splitlines() if "since" in line] == [
+        "since the last look: member watched_c2 joined", "since the last look: member watched_c2 is gone"
+    ]  # fmt: skip
 
 
 def test_seek_shows_a_plan_and_executes_exactly_it(filled: Arena) -> None:

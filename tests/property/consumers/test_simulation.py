@@ -20,12 +20,12 @@ SEEDS = 50
 @pytest.mark.parametrize("kind", ["faults", "lost-replies"])
 def test_the_sound_edition_loses_nothing(kind: str) -> None:
     """Through kills, pauses, cuts, growth and lost replies: no message lost, no partition orphaned at rest, no commit
-    by a non-owner, no offset going back, and duplicates bounded (§3.2, §3.3)."""
+    by a non-owner, no offset going back, and no more than one message in twenty delivered again (§3.2, §3.3)."""
     runs = verdicts("sound", kind, SEEDS)
 
     assert [str(v) for v in runs if v.failed] == []
     assert sum(v.rebalances for v in runs) > 10 * SEEDS, "the runs were eventful"
-    assert sum(v.duplicates for v in runs) < 0.3 * sum(v.messages for v in runs)
+    assert sum(v.duplicates for v in runs) <= 0.05 * sum(v.messages for v in runs)
 
 
 def test_the_fence_keeps_zombies_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from consumers.algorithm1.steps import Start, Stop
 from consumers.events import ClaimTakenOut, IdTakenOut, RebalanceStarted, SessionLost
 from tests.unit.consumers.conftest import Cluster, Driven, part
 from zk_registry import paths
+from zk_registry.events import NodeIgnored
 from zk_registry.operations import Create, Delete, Multi, Set, Sync
 
 EVERYTHING = {part(i) for i in range(4)}
@@ -89,3 +90,17 @@ def test_letting_go_is_no_news_to_oneself(cluster: Cluster) -> None:
     cluster.registry.perform(Delete(OWNER))
     cluster.zookeeper.deliver()
     assert a.member.dirty, "somebody else's doing is"
+
+
+def test_a_filter_that_could_hang_the_group_is_passed_over_and_told_once(cluster: Cluster) -> None:
+    """A node with a catastrophic pattern stops nobody (§3.2)."""
+    stranger = cluster.zookeeper.session()
+    stranger.perform(Create(paths.consumer_id("g", "g_x"), b"*1*(a+)+", ephemeral=True, make_parents=True))
+    a = Driven(cluster, "a")
+    a.settle()
+    cluster.topic("t", 6)
+    cluster.zookeeper.deliver()
+    a.settle()
+
+    assert len(a.reading) == 6
+    assert [e.path for e in a.events(NodeIgnored)] == [paths.consumer_id("g", "g_x")]  # type: ignore[attr-defined]

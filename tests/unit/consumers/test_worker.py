@@ -9,11 +9,12 @@ import pytest
 
 from consumers.algorithm1 import worker as module
 from consumers.algorithm1.member import Member
+from consumers.algorithm1.pulse import Pulse
 from consumers.algorithm1.worker import Worker
 from consumers.delivery import Delivery
 from consumers.events import DeliveryHeld, DeliveryResumed
 from consumers.stream import Stream
-from kafka2011.clock import SYSTEM_CLOCK
+from kafka2011.clock import SYSTEM_CLOCK, ManualClock
 from kafka2011.events import Journal
 from zk_registry.consumers import Subscription
 from zk_registry.fake import FakeZooKeeper
@@ -68,6 +69,50 @@ def test_delivery_is_held_before_the_session_can_have_expired(bench: Bench) -> N
     assert bench.told() == [DeliveryHeld]
     bench.session.resume()
     assert bench.told() == [DeliveryHeld, DeliveryResumed]
+
+
+def test_a_process_that_overslept_asks_before_it_delivers(bench: Bench) -> None:
+    """After a pause nothing is delivered until ZooKeeper has answered that the session lives (§3.2)."""
+    bench.worker.overslept()
+    assert bench.told() == [DeliveryHeld, DeliveryResumed]
+
+
+def test_a_process_that_overslept_its_session_delivers_nothing(bench: Bench) -> None:
+    """If the session ended meanwhile, what was owned is not delivered on (§3.2)."""
+    bench.session.expire()
+    bench.worker.overslept()
+    assert bench.told() == [DeliveryHeld]
+
+
+def test_a_process_that_overslept_waits_for_its_line(bench: Bench) -> None:
+    """Without a connection nobody knows what became of the session: held until one is there (§3.2)."""
+    bench.session.suspend()
+    bench.worker.overslept()
+    assert bench.told() == [DeliveryHeld]
+    bench.session.resume()
+    assert bench.told() == [DeliveryHeld, DeliveryResumed]
+
+
+def test_a_lost_answer_does_not_end_the_asking(bench: Bench) -> None:
+    """ZooKeeper is asked until it answers (§3.2)."""
+    bench.session.lose_reply(applied=True)
+    bench.worker.overslept()
+    assert bench.told() == [DeliveryHeld, DeliveryResumed]
+
+
+def test_a_sleep_that_took_too_long_is_noticed() -> None:
+    """A process that was stopped is told so by its own pulse; one that was not is left in peace (§3.2)."""
+    clock = ManualClock()
+    told = threading.Event()
+    pulse = Pulse(clock, beat_s=0.001, limit_s=2.0, overslept=told.set)
+    pulse.start()
+    try:
+        clock.advance(1.9)
+        assert not told.wait(0.05)
+        clock.advance(60.0)
+        assert told.wait(60)
+    finally:
+        pulse.stop()
 
 
 def test_messages_flow_while_the_servers_say_they_have_no_majority(bench: Bench) -> None:

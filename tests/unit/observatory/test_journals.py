@@ -37,6 +37,18 @@ def test_a_rebalance_is_told_once_with_reason_duration_and_moves(tmp_path: Path)
     assert journals.names == {"g_a": "consumer-0", "g_b": "consumer-1"}
 
 
+def test_the_reason_is_the_consumers_own(tmp_path: Path) -> None:
+    """A consumer says what changed; the page shows it with the names of the processes (§3.2)."""
+    journals = Journals(tmp_path)
+    write(tmp_path, "consumer-1", event(900, "consumer_registered", consumer="g_host-1-ab"))
+    reason = "member g_host-1-ab is gone; topic t grew to 4 partitions"
+    write(tmp_path, "consumer-0", event(1250, "rebalance_done", consumer="g_a", owned=[], attempts=1, reason=reason))
+    journals.registry_changed(1200, [["/consumers/g/ids/g_b", "new", "0x1"]])
+    (told,) = [e["rebalance"] for e in journals.read() if "rebalance" in e]
+
+    assert told["reason"] == "member consumer-1 is gone; topic t grew to 4 partitions"
+
+
 def test_a_modern_rebalance_lasts_until_the_group_is_stable() -> None:
     """A modern group's rebalance is from the first state that is not stable to the next that is."""
     journals = Journals()
