@@ -24,10 +24,11 @@ from hadoop_etl.events import LoadPlanned
 from hadoop_etl.formats import AUDIT_TOPIC
 from hadoop_etl.gaps import gaps_of
 from hadoop_etl.job import Load, Outcome
+from hadoop_etl.lock import locked
 from hadoop_etl.plan import Plan, Range, TopicPlan, new_load
 from hadoop_etl.planning import Options, Planner, check_still_fits
 from hadoop_etl.runners import Runner
-from hadoop_etl.state import locked, report_uri, save_plan
+from hadoop_etl.state import report_uri, save_plan
 from hadoop_etl.storage import write_text
 from hadoop_etl.warehouse import Warehouse
 from kafka2011.clock import SYSTEM_CLOCK, Clock

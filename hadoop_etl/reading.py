@@ -5,6 +5,7 @@ Always through the table's log, never by listing the directory: a listing also s
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 from pyarrow.dataset import Dataset
 
 from hadoop_etl.columns import DEAD_DAY, GAP_DAY
+from hadoop_etl.errors import WarehouseError
 from hadoop_etl.warehouse import TopicTable, Warehouse
 
 if TYPE_CHECKING:
@@ -32,15 +34,29 @@ def quarantine(table: TopicTable, version: int | None = None) -> pa.Table:
 
 
 def spark_table(spark: SparkSession, table: TopicTable, version: int | None = None) -> DataFrame:
-    """All rows of a table as a Spark DataFrame, from the list of its files: no jar is needed."""
+    """All rows of a table as a Spark DataFrame, from the list of its files: Delta's jar is not needed.
+
+    Spark must know the warehouse's file system. It knows HDFS; for S3 and the like it needs jars (hadoop-aws).
+    """
     from pyspark.sql.pandas.types import from_arrow_schema
 
     delta = table.open(version)
     schema = from_arrow_schema(pa.schema(delta.schema().to_arrow()))
-    files = delta.file_uris()
+    # What everybody calls s3:// is s3a:// to Hadoop.
+    base, *files = (re.sub(r"\As3://", "s3a://", uri) for uri in (table.uri, *delta.file_uris()))
     if not files:
         return spark.createDataFrame([], schema)
-    return spark.read.schema(schema).option("basePath", table.uri).parquet(*files)
+    try:
+        return spark.read.schema(schema).option("basePath", base).parquet(*files)
+    except Exception as error:
+        # Py4J raises its own kinds; the class that is missing is named in all of them.
+        if "FileSystem" not in str(error):
+            raise
+        scheme = base.partition(":")[0]
+        raise WarehouseError(
+            f"this Spark has no file system for {scheme}://; start it with the jar that has one (hadoop-aws for s3a), "
+            "or read the table as an Arrow dataset: hadoop_etl.reading.events"
+        ) from error
 
 
 def register(spark: SparkSession, warehouse: Warehouse) -> list[str]:

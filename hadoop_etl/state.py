@@ -1,4 +1,4 @@
-"""What a warehouse remembers of its loads, beside the tables: plans, reports and the lock, under ``_etl/``.
+"""What a warehouse remembers of its loads, beside the tables: plans and reports, under ``_etl/``.
 
 None of it is the truth about data or offsets; that is in the tables' own logs. It is here to say what happened.
 
@@ -9,16 +9,11 @@ None of it is the truth about data or offsets; that is in the tables' own logs. 
 
 from __future__ import annotations
 
-import fcntl
-import json
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
-from hadoop_etl.errors import LoadLocked
+from hadoop_etl.lock import lock_holder
 from hadoop_etl.plan import Plan, read_plan
-from hadoop_etl.storage import local_path, names, read_text, write_text
+from hadoop_etl.storage import names, read_text, write_text
 from hadoop_etl.warehouse import Warehouse
 
 
@@ -76,53 +71,3 @@ def status(warehouse: Warehouse) -> Status:
     open_ = tuple(topic for topic in wanted if topic not in done)
     state = "committed" if not open_ else "half done" if done else "nothing"
     return Status(state, plan.load, tuple(done), open_, holder)
-
-
-@contextmanager
-def locked(warehouse: Warehouse, what: str) -> Iterator[None]:
-    """Hold the warehouse's lock: two nights never overlap. The kernel lets go of it if we die.
-
-    Only where the warehouse is on this machine's file system; elsewhere the commit's own check still keeps two loads
-    from publishing the same offsets, it is merely noticed later.
-    """
-    root = local_path(warehouse.root)
-    if root is None:
-        yield
-        return
-    path = root / "_etl" / "lock"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            raise LoadLocked(
-                f"{warehouse.root} is in use by {_holder(file.read())}; wait until it ends, or look with 'etl status'"
-            ) from None
-        file.seek(0)
-        file.truncate()
-        json.dump({"pid": os.getpid(), "what": what}, file)
-        file.flush()
-        yield
-
-
-def lock_holder(warehouse: Warehouse) -> str | None:
-    """Who holds the lock, or None."""
-    root = local_path(warehouse.root)
-    path = root / "_etl" / "lock" if root is not None else None
-    if path is None or not path.exists():
-        return None
-    with open(path) as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return _holder(file.read())
-    return None
-
-
-def _holder(text: str) -> str:
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return "another process"
-    return f"process {found['pid']} ({found['what']})"

@@ -1,18 +1,27 @@
-"""Files in the warehouse, on this machine or anywhere pyarrow can write (hdfs://, s3://, gs:// …).
+"""Files in the warehouse: on this machine, in an object store or in HDFS.
 
-On this machine a file counts as written when it and its directory entry are on disk.
+Remote files go through the same library and the same settings as the tables' logs (delta-rs): where a commit can be
+made, a file can be written. On this machine a file counts as written when it and its directory entry are on disk.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import unquote, urlparse
 
+import pyarrow as pa
 from pyarrow import fs
+
+from hadoop_etl.errors import WarehouseError
+
+REMOTE = ("s3", "s3a", "hdfs", "viewfs", "gs", "az", "abfs", "abfss")
+"""Where delta-rs creates a log entry only if it is absent, which is what keeps two loads apart."""
 
 
 def local_path(uri: str) -> Path | None:
@@ -24,9 +33,20 @@ def local_path(uri: str) -> Path | None:
 
 
 def absolute(uri: str) -> str:
-    """The same place, whatever the working directory: executors have another one."""
+    """The same place, whatever the working directory: executors have another one. Refuses what is no warehouse."""
     path = local_path(uri)
-    return uri.rstrip("/") if path is None else str(path)
+    if path is not None:
+        return str(path)
+    scheme, rest = urlparse(uri).scheme, uri.partition("://")[2]
+    if scheme not in REMOTE:
+        known = ", ".join(f"{name}://" for name in REMOTE)
+        raise WarehouseError(
+            f"{scheme}:// cannot hold a warehouse: a log entry must be created only if it is absent, and that is known "
+            f"only of a directory, file:// and {known}. Mount it as a directory, or use one of these"
+        )
+    if not rest.strip("/"):
+        raise WarehouseError(f"{uri} names no place; a warehouse is like {scheme}://host-or-bucket/warehouse")
+    return uri.rstrip("/")
 
 
 @contextmanager
@@ -34,9 +54,10 @@ def writing(uri: str) -> Iterator[IO[bytes] | Any]:
     """Open a new file for writing; on leaving it is whole and, on this machine, on disk."""
     path = local_path(uri)
     if path is None:
-        system, name = fs.FileSystem.from_uri(uri)
-        with system.open_output_stream(name) as stream:
-            yield stream
+        with reaching(uri):
+            system, name = _system(uri)
+            with system.open_output_stream(name) as stream:
+                yield stream
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "wb") as file:
@@ -74,28 +95,88 @@ def read_text(uri: str) -> str:
     path = local_path(uri)
     if path is not None:
         return path.read_text()
-    system, name = fs.FileSystem.from_uri(uri)
-    with system.open_input_stream(name) as stream:
-        text: bytes = stream.read()
+    with reaching(uri):
+        system, name = _system(uri)
+        with system.open_input_stream(name) as stream:
+            text: bytes = stream.read()
     return text.decode()
 
 
 def names(uri: str) -> list[str]:
     """The names in a directory, sorted; empty if there is none."""
-    system, name = _system(uri)
-    found = system.get_file_info(fs.FileSelector(name, allow_not_found=True))
+    with reaching(uri):
+        system, name = _system(uri)
+        found = system.get_file_info(fs.FileSelector(name, allow_not_found=True))
     return sorted(info.base_name for info in found)
 
 
 def exists(uri: str) -> bool:
     """Tell whether a file is there."""
-    system, name = _system(uri)
-    return bool(system.get_file_info(name).type != fs.FileType.NotFound)
+    with reaching(uri):
+        system, name = _system(uri)
+        return bool(system.get_file_info(name).type != fs.FileType.NotFound)
+
+
+def remove(uri: str) -> None:
+    """Remove a file, if it is there."""
+    if exists(uri):
+        with reaching(uri):
+            system, name = _system(uri)
+            system.delete_file(name)
+
+
+@contextmanager
+def reaching(uri: str) -> Iterator[None]:
+    """Turn what a remote store's library says, over many lines, into one sentence; a local error is left as it is."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        if local_path(uri) is not None:
+            raise
+        raise WarehouseError(
+            f"{uri} cannot be reached: {plain(error)}. Is it up, and does the environment say how to get there? "
+            "Then run again"
+        ) from error
+
+
+def plain(error: Exception) -> str:
+    """The cause first, then what was tried, on one line and without colours."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+    first, *_, last = [line.strip(" ↳") for line in text.splitlines() if line.strip()] or [type(error).__name__] * 2
+    return last if first == last else f"{last} ({first})"
 
 
 def _system(uri: str) -> tuple[Any, str]:
     path = local_path(uri)
     if path is not None:
         return fs.LocalFileSystem(), str(path)
-    system, name = fs.FileSystem.from_uri(uri)
-    return system, name
+    scheme, _, rest = uri.partition("://")
+    host, _, name = rest.partition("/")
+    return _remote(f"{scheme}://{host}"), name
+
+
+@cache
+def _remote(base: str) -> Any:
+    """The file system of a bucket or a name node, as delta-rs sees it."""
+    from deltalake.fs import DeltaStorageHandler
+
+    class Handler(DeltaStorageHandler):  # type: ignore[misc]  # deltalake's types are not followed
+        def open_output_stream(self, path: str, metadata: dict[str, str] | None = None) -> pa.PythonFile:
+            return pa.PythonFile(_Bytes(self._handler.open_output_stream(path, metadata)), mode="w")
+
+    return fs.PyFileSystem(Handler(f"{base}/"))
+
+
+class _Bytes:
+    """A stream of delta-rs, which takes bytes and nothing else; pyarrow writes buffers."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, data: Any) -> int:
+        return int(self._stream.write(bytes(data)))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)

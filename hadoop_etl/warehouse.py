@@ -31,7 +31,7 @@ from pyarrow.dataset import Dataset
 from hadoop_etl.columns import partition_columns, table_schema
 from hadoop_etl.errors import LoadSuperseded, WarehouseError
 from hadoop_etl.files import WrittenFile
-from hadoop_etl.storage import absolute, exists, local_path, names, read_text, sync_directory
+from hadoop_etl.storage import absolute, exists, local_path, names, plain, reaching, read_text, sync_directory
 from kafka2011.failpoints import fail_point
 from kafka2011.types import BrokerPartition, is_legal_name
 
@@ -82,7 +82,8 @@ class TopicTable:
     def open(self, version: int | None = None) -> DeltaTable:
         """The Delta table, now or as of a version."""
         try:
-            return DeltaTable(self.uri, version=version)
+            with reaching(self.uri):
+                return DeltaTable(self.uri, version=version)
         except TableNotFoundError:
             raise WarehouseError(f"there is no table for {self.topic} at {self.uri}; load the topic first") from None
 
@@ -177,7 +178,8 @@ class TopicTable:
             raise self._superseded({}) from error
         except (DeltaError, OSError) as error:
             raise WarehouseError(
-                f"the log of {self.topic} could not be written: {error}; 'etl status' says whether it was, run again"
+                f"the log of {self.topic} could not be written: {plain(error)}; 'etl status' says whether it was, "
+                "run again"
             ) from error
         version = next(v for v, noted in self.notes() if noted["commit"] == own["commit"])
         self._make_durable(version)

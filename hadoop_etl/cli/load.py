@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
 import click
@@ -22,6 +21,7 @@ from hadoop_etl.errors import LoadError
 from hadoop_etl.plan import Plan, read_plan
 from hadoop_etl.planning import Planner
 from hadoop_etl.state import report_uri
+from hadoop_etl.storage import read_text, write_text
 from hadoop_etl.warehouse import Warehouse
 from kafka2011.cli.output import CONTEXT, json_option, note, show
 from kafka2011.types import BrokerPartition
@@ -31,9 +31,9 @@ from kafka2011.types import BrokerPartition
 @warehouse_option
 @topic_option
 @load_options
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the plan here, for 'run --plan'.")
+@click.option("-o", "--output", metavar="FILE|URI", help="Write the plan here, for 'run --plan'.")
 @json_option
-def plan(output: Path | None, as_json: bool, **chosen: Any) -> None:
+def plan(output: str | None, as_json: bool, **chosen: Any) -> None:
     """Show what a load would read, per partition.
 
     \b
@@ -43,7 +43,7 @@ def plan(output: Path | None, as_json: bool, **chosen: Any) -> None:
     with world(chosen) as (warehouse, cluster, options, topics):
         made = Planner(warehouse, cluster, options).plan(topics)
     if output is not None:
-        output.write_text(made.to_json())
+        write_text(output, made.to_json())
         note(f"plan {made.load} with hash {made.hash} written to {output}")
     _show_plan(made, as_json)
 
@@ -53,19 +53,19 @@ def plan(output: Path | None, as_json: bool, **chosen: Any) -> None:
 @topic_option
 @load_options
 @run_options
-@click.option("--plan", "plan_file", type=click.Path(exists=True, path_type=Path), help="Execute exactly this plan.")
+@click.option("--plan", "plan_file", metavar="FILE|URI", help="Execute exactly this plan.")
 @dry_run_option
 @json_option
-def run(plan_file: Path | None, dry_run: bool, as_json: bool, **chosen: Any) -> None:
+def run(plan_file: str | None, dry_run: bool, as_json: bool, **chosen: Any) -> None:
     """Load what is new and publish it in one commit per topic.
 
     \b
     kafka2011 etl run -z 127.0.0.1:2181 -w /data/warehouse
     kafka2011 etl run -b 127.0.0.1:9092 -w warehouse -t clicks --master inline
-    kafka2011 etl run -z zk1:2181/kafka -w hdfs://nn/warehouse --master spark://host:7077 --max-minutes 120
+    kafka2011 etl run -z zk1:2181/kafka -w hdfs://nn:8020/warehouse --master spark://host:7077 --max-minutes 120
     kafka2011 etl run -z 127.0.0.1:2181 -w warehouse --plan tonight.json
     """
-    saved = None if plan_file is None else read_plan(plan_file.read_text(), str(plan_file))
+    saved = None if plan_file is None else _saved(plan_file)
     with world(chosen) as (warehouse, cluster, options, topics):
         if dry_run:
             _show_plan(saved or Planner(warehouse, cluster, options).plan(topics), as_json)
@@ -102,6 +102,13 @@ def backfill(
             _show_plan(night.plan_backfill(topic, part, start, end), as_json)
             return
         _finish(night.backfill(topic, part, start, end), warehouse, as_json)
+
+
+def _saved(place: str) -> Plan:
+    try:
+        return read_plan(read_text(place), place)
+    except FileNotFoundError:
+        raise click.UsageError(f"there is no plan at {place}; 'etl plan -o' writes one") from None
 
 
 def _show_plan(made: Plan, as_json: bool) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from hadoop_etl.cli.options import dry_run_option, warehouse_option
+from hadoop_etl.lock import locked
 from hadoop_etl.reading import events, quarantine
-from hadoop_etl.state import locked
 from hadoop_etl.upkeep import KEEP_HOURS, compact, plan_rewind, rewind, vacuum
 from hadoop_etl.warehouse import Warehouse
 from kafka2011.cli.output import CONTEXT, json_option, note, show

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from contextlib import ExitStack
 
 from hadoop_etl.cluster import Cluster
@@ -13,8 +15,15 @@ from kafka2011.events import Journal
 from kafka2011.failpoints import activate
 
 
-def run(address: str, warehouse: str, topics: list[str], failpoint: str | None = None) -> None:
-    """Load the topics; with a failpoint, be killed there."""
+def run(
+    address: str,
+    warehouse: str,
+    topics: list[str],
+    failpoint: str | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> None:
+    """Load the topics; with a failpoint, be killed there. ``environ`` leads to a remote warehouse."""
+    os.environ.update(environ or {})
     with ExitStack() as stack:
         if failpoint is not None:
             name, _, hit = failpoint.partition("@")

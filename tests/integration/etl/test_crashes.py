@@ -75,7 +75,7 @@ def test_killed_between_two_topics(town: Town, forks: Any, tmp_path: Path) -> No
     assert status(town.warehouse).state == "committed"
 
 
-class _Together(InlineRunner):
+class Together(InlineRunner):
     """Both loads have read everything before either goes on."""
 
     def __init__(self, barrier: threading.Barrier) -> None:
@@ -100,7 +100,7 @@ def test_two_loaders_at_once_publish_one_commit(town: Town, loaded_before: bool)
 
     def load() -> None:
         plan = Planner(town.warehouse, town.cluster(), Options()).plan([town.topic])
-        outcomes.append(Load(town.warehouse, _Together(barrier)).run(plan))
+        outcomes.append(Load(town.warehouse, Together(barrier)).run(plan))
 
     threads = [threading.Thread(target=load) for _ in range(2)]
     for thread in threads:

@@ -13,7 +13,8 @@ from hadoop_etl.columns import dead_table, file_schema
 from hadoop_etl.errors import CannotRewind, LoadLocked, LoadSuperseded, WarehouseError
 from hadoop_etl.files import SplitFiles, WrittenFile
 from hadoop_etl.gaps import GapFiles, gaps_of
-from hadoop_etl.state import lock_holder, locked
+from hadoop_etl.lock import lock_holder, locked
+from hadoop_etl.storage import reaching
 from hadoop_etl.upkeep import compact, plan_rewind, rewind, vacuum
 from hadoop_etl.warehouse import TopicTable, Warehouse
 from kafka2011.types import BrokerPartition
@@ -188,3 +189,25 @@ def test_offsets_survive_a_cleaned_up_log(table: TopicTable) -> None:
         load(table, "again", 0, 5)
     load(table, "b", 50, 5)
     assert offsets_in(table) == list(range(0, 100, 10))
+
+
+def test_a_file_uri_is_the_same_warehouse(tmp_path: Path) -> None:
+    """file:// and a path name one place, so plans and locks agree."""
+    spaced = tmp_path / "ware house"
+    assert Warehouse(spaced.as_uri()).root == Warehouse(f"{spaced}/").root == str(spaced)
+
+
+@pytest.mark.parametrize("uri", ["ftp://host/warehouse", "webhdfs://host:9870/warehouse", "http://host/x", "s3://"])
+def test_a_place_that_cannot_hold_a_warehouse_is_refused(uri: str) -> None:
+    """Where no log entry can be created only-if-absent, exactly once cannot be kept: refused, saying what to do."""
+    with pytest.raises(WarehouseError, match=r"(Mount it as a directory|a warehouse is like)"):
+        Warehouse(uri)
+
+
+def test_what_a_remote_store_says_becomes_one_sentence(tmp_path: Path) -> None:
+    """The library speaks in many coloured lines; a local error is left alone."""
+    said = OSError("Generic S3 error\n  \x1b[31m↳\x1b[0m error sending request\n   \x1b[31m↳\x1b[0m refused\n")
+    with pytest.raises(WarehouseError, match=r"x cannot be reached: refused \(Generic S3 error\)"), reaching("s3://l/x"):
+        raise said
+    with pytest.raises(OSError, match="Generic"), reaching(str(tmp_path)):
+        raise said
