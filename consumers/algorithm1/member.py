@@ -158,6 +158,8 @@ class Member:
                 # Claims stay noted: one may have been made under the new session before we knew. Only ours are deleted.
                 self.registered = False
                 self.reading.clear()
+                self.guarded.clear()
+                self.let_go.clear()
                 self.counters.sessions_lost += 1
                 self.causes, self._seen = [SESSION_LOST], None
                 self.emit(SessionLost(group=self.group, consumer=old, reborn_as=self.consumer_id))

@@ -153,7 +153,7 @@ class Actor:
     def _deliver(self) -> None:
         if not self.alive or self.left or self._frozen(self._deliver):
             return
-        if not self._doubts or not self.member.edition.fenced:
+        if not self._doubts or not self.member.edition.guards:
             for owned, at in self.reading.items():
                 upto = min(self.world.log_end(owned), at + 5)
                 if upto > at:
