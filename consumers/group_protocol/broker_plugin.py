@@ -1,7 +1,7 @@
 """The broker plug-in that opens the modern port: codec, coordinator, offsets log and bridge put together.
 
-    start   offsets log opened and replayed -> other brokers read from ZooKeeper -> port listens -> address published
-    stop    port closed -> what is being flushed ends -> offsets log and producers' notes closed
+    start   offsets log opened -> other brokers and copies of offsets read from ZooKeeper -> port listens -> published
+    stop    port closed -> what is being flushed ends -> the last offsets are copied -> log and producers' notes closed
 
 Spec: modern-group-protocol §1, §11, §13 (settings have the names modern brokers give them).
 """
@@ -16,21 +16,24 @@ from twisted.internet.task import LoopingCall
 
 from consumers.group_protocol.cluster_watch import ClusterWatch, Seen
 from consumers.group_protocol.connection import ModernProtocol
-from consumers.group_protocol.coordinator.records import read_key
 from consumers.group_protocol.coordinator.service import GroupCoordinator
 from consumers.group_protocol.coordinator.settings import GroupSettings
+from consumers.group_protocol.copier import Copier
 from consumers.group_protocol.events import ClusterChanged, ModernPortOpened
 from consumers.group_protocol.group_service import GroupService
 from consumers.group_protocol.group_state import describe
 from consumers.group_protocol.listener import listen
-from consumers.group_protocol.offsets_log import N_PARTITIONS, OffsetsLog, partition_of
+from consumers.group_protocol.offices import Offices
+from consumers.group_protocol.offsets_log import N_PARTITIONS, OffsetsLog
 from consumers.group_protocol.sasl import Users
 from consumers.group_protocol.service import Modern
 from consumers.group_protocol.topic_counts import TopicCounts
 from kafka2011.broker.reactor import ListeningPort, every
 from kafka2011.config import Config, Setting
 from kafka2011.types import BrokerAddress
+from zk_registry.access import Tls
 from zk_registry.broker_plugin import ZooKeeperPlugin
+from zk_registry.session import ZooKeeperSession
 
 if TYPE_CHECKING:
     from kafka2011.broker.service import Broker
@@ -66,6 +69,8 @@ class ModernPlugin:
         Setting("offsets.retention.minutes", int, 10_080, "minutes", "How long the offsets of an empty group are kept.",
                 _SECTION, minimum=1),
         _ms("offsets.retention.check.interval.ms", 600_000, "How often expired offsets are looked for."),
+        _ms("offsets.copy.interval.ms", 500, "How long after a commit its offset is copied to ZooKeeper, at most; a "
+            "coordinator that dies takes what was committed since with it."),
         _ms("group.consumer.session.timeout.ms", 45_000, "Session of members of the KIP-848 protocol."),
         _ms("group.consumer.heartbeat.interval.ms", 5_000, "Heartbeat interval told to them."),
     )  # fmt: skip
@@ -86,8 +91,8 @@ class ModernPlugin:
         self._port: ListeningPort | None = None
         self._watch: ClusterWatch | None = None
         self._housekeeping: LoopingCall | None = None
-        self._held: frozenset[int] = frozenset(range(N_PARTITIONS))
-        """The partitions of the offsets log whose groups this broker coordinates."""
+        self._offices: Offices | None = None
+        """What this broker coordinates when there may be others; None without ZooKeeper: everything."""
 
     # Life
 
@@ -99,14 +104,19 @@ class ModernPlugin:
         broker = self._broker
         self._directory.mkdir(mode=0o700, exist_ok=True)
         self._offsets_log = OffsetsLog(self._directory / "offsets", journal=broker.journal)
-        coordinator = GroupCoordinator(_settings(broker.config), self._offsets_log, self, journal=broker.journal)
-        coordinator.load(self._offsets_log.replay(), broker.now())
+        zookeeper = broker.plugins.get("zookeeper")
+        offices = self._make_offices() if isinstance(zookeeper, ZooKeeperPlugin) else None
+        log = self._offsets_log if offices is None else offices
+        coordinator = GroupCoordinator(_settings(broker.config), log, self, journal=broker.journal)
         self._groups = GroupService(coordinator, self._offsets_log, broker.reactor, broker.journal)
         modern = self._modern = Modern(broker, self._groups, self._directory, self._counts, self._users)
-        zookeeper = broker.plugins.get("zookeeper")
-        if isinstance(zookeeper, ZooKeeperPlugin):
+        if isinstance(zookeeper, ZooKeeperPlugin) and offices is not None:
             self._watch = ClusterWatch(zookeeper.registry, broker.reactor, self._cluster_seen)
             await self._watch.start()
+            self._offices = offices
+            await offices.start(self._groups, self._share())
+        else:
+            coordinator.load(self._offsets_log.replay(), broker.now())
         self._port = listen(modern, broker.config.integer("modern.port"))
         modern.address = self._advertised(self._port.getHost().port)
         modern.changed()
@@ -146,6 +156,8 @@ class ModernPlugin:
             self._housekeeping.stop()
         self._groups.stop()
         await self._groups.settled()
+        if self._offices is not None:
+            await self._offices.stop()
         self._offsets_log.close()
         self._modern.intake.close()
 
@@ -161,14 +173,27 @@ class ModernPlugin:
         if live == before:
             return
         self._broker.journal.emit(ClusterChanged(brokers=tuple(sorted(live))))
-        view, own = modern.view(), modern.address.broker_id
-        held = frozenset(n for n in range(N_PARTITIONS) if view.coordinator(n).broker_id == own)
-        gained, self._held = held - self._held, held
-        coordinator, now = self._groups.coordinator, self._broker.now()
-        self._groups.deliver(coordinator.resign(modern.coordinates, now))
-        if gained:
-            records = self._offsets_log.replay()
-            coordinator.load((r for r in records if partition_of(read_key(r.key).group) in gained), now)
+        if self._offices is not None:
+            self._offices.want(self._share())
+
+    def _share(self) -> frozenset[int]:
+        """The partitions of the offsets log whose groups are this broker's by the view of the cluster."""
+        assert self._modern is not None
+        view, own = self._modern.view(), self._modern.address.broker_id
+        return frozenset(n for n in range(N_PARTITIONS) if view.coordinator(n).broker_id == own)
+
+    def _make_offices(self) -> Offices:
+        broker = self._broker
+        interval_s = broker.config.integer("offsets.copy.interval.ms") / 1000
+        # A session of its own: the broker leaves the registry at once when it stops, the last copies come after that.
+        copier = Copier(
+            lambda: _session(broker.config),
+            broker.address.broker_id,
+            broker.reactor.callFromThread,
+            interval_s=interval_s,
+            journal=broker.journal,
+        )
+        return Offices(self._offsets_log, copier, broker.reactor, broker.journal)
 
     def state(self) -> dict[str, Any]:
         """Port, groups and producers."""
@@ -181,6 +206,7 @@ class ModernPlugin:
             "advertised_port": address.port,
             "brokers": sorted(self._modern.view().brokers),
             "groups": describe(self._groups.coordinator.groups(), self._modern.view()),
+            "offsets": None if self._offices is None else self._offices.state(),
         }
 
     def partition_count(self, topic: str) -> int | None:
@@ -200,4 +226,17 @@ def _settings(config: Config) -> GroupSettings:
         offsets_retention_check_ms=config.integer("offsets.retention.check.interval.ms"),
         consumer_session_ms=config.integer("group.consumer.session.timeout.ms"),
         consumer_heartbeat_ms=config.integer("group.consumer.heartbeat.interval.ms"),
+    )
+
+
+def _session(config: Config) -> ZooKeeperSession:
+    """As the registration's, which has checked the files."""
+    file = config["zk.credential.file"]
+    ca, certificate, key = (config[f"zk.tls.{name}"] for name in ("ca", "certificate", "key"))
+    return ZooKeeperSession(
+        config.get("zk.connect", str),
+        timeout_s=config.integer("zk.sessiontimeout.ms") / 1000,
+        connect_timeout_s=config.integer("zk.connectiontimeout.ms") / 1000,
+        credential=file.read_text().strip() if isinstance(file, Path) else None,
+        tls=Tls(ca, certificate, key) if config["zk.tls"] is True else None,  # type: ignore[arg-type]
     )

@@ -5,7 +5,7 @@ partition i is the i-th of the topic's row (``zk_registry.rows``), and its leade
 number means the same log for ever; while its broker is away it has no leader. Without ZooKeeper there is one broker,
 and the two numberings are the same. A group's coordinator is chosen among the live brokers by the group's partition of
 ``__consumer_offsets``: everyone who sees the same brokers names the same one, and when a broker dies only its own
-groups move, because offsets live on the disk of the broker that took them.
+groups move; ``offices`` has their offsets follow.
 
 Paper: §3.2 (registries). Spec: modern-group-protocol §11 (group hash).
 """

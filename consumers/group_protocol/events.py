@@ -83,3 +83,42 @@ class OffsetsNotFlushed(Event):
     level: ClassVar[int] = logging.ERROR
     partition: int
     error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyingDelayed(Event):
+    """ZooKeeper does not take the copies of committed offsets; the newest of each is kept until it does."""
+
+    level: ClassVar[int] = logging.WARNING
+    section: ClassVar[str] = "§3.2"
+    n_offsets: int
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetsNotCopied(Event):
+    """The broker stopped before these were copied to ZooKeeper: another coordinator goes on from older ones."""
+
+    level: ClassVar[int] = logging.WARNING
+    section: ClassVar[str] = "§3.2"
+    n_offsets: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorWaits(Event):
+    """The offsets of some groups cannot be had yet; their members are told to ask again (14)."""
+
+    level: ClassVar[int] = logging.WARNING
+    section: ClassVar[str] = "§3.2"
+    partitions: tuple[int, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetsAdopted(Event):
+    """Groups of another coordinator go on here, from the copies of their offsets."""
+
+    section: ClassVar[str] = "§3.2"
+    partition: int
+    n_groups: int
+    n_offsets: int

@@ -7,7 +7,8 @@ answer somebody waits for; when that somebody's connection ends, the token is dr
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypeVar, cast
+from collections.abc import Set as AbstractSet
+from typing import Any, Protocol, TypeVar, cast
 
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.internet.threads import deferToThread
@@ -18,11 +19,21 @@ from consumers.group_protocol.coordinator.results import Reply
 from consumers.group_protocol.coordinator.service import GroupCoordinator
 from consumers.group_protocol.coordinator.settings import LogPosition
 from consumers.group_protocol.events import OffsetsNotFlushed
-from consumers.group_protocol.offsets_log import OffsetsLog
+from consumers.group_protocol.offsets_log import OffsetsLog, partition_of
 from kafka2011.broker.reactor import DelayedCall, Reactor
 from kafka2011.events import Journal
 
 Result = TypeVar("Result")
+
+
+class Durable(Protocol):
+    """Who hears what became of the records of the offsets log."""
+
+    def flushed(self, position: LogPosition) -> None:
+        """Everything up to ``position`` is durable."""
+
+    def flush_failed(self, number: int) -> None:
+        """What is not durable by now never will be."""
 
 
 class GroupService:
@@ -36,6 +47,9 @@ class GroupService:
         self._flushing: dict[int, Deferred[None]] = {}
         self._waiting: dict[Token, Deferred[Any]] = {}
         self._timer: DelayedCall | None = None
+        self.loading: AbstractSet[int] = frozenset()
+        """Partitions of the offsets log that are ours, but whose offsets are not here yet."""
+        self.durable: Durable | None = None
         self._arm()
 
     def ask(self, request: Request, _kind: type[Result]) -> Deferred[Result]:
@@ -49,6 +63,10 @@ class GroupService:
     def is_available(self, group: str) -> bool:
         """Tell whether the group's part of the offsets log can be read and written."""
         return self._log.is_available(group)
+
+    def is_loading(self, group: str) -> bool:
+        """Tell whether the group is ours and its offsets are still being fetched from where they were."""
+        return partition_of(group) in self.loading
 
     def deliver(self, replies: Iterable[Reply]) -> None:
         """Hand out answers the coordinator set free."""
@@ -80,10 +98,14 @@ class GroupService:
 
     def _flushed(self, position: LogPosition, number: int) -> None:
         del self._flushing[number]
+        if self.durable is not None:
+            self.durable.flushed(position)
         self.deliver(self.coordinator.flushed(position, self._reactor.seconds()))
 
     def _not_flushed(self, failure: Failure, number: int) -> None:
         del self._flushing[number]
+        if self.durable is not None:
+            self.durable.flush_failed(number)
         self._journal.emit(OffsetsNotFlushed(partition=number, error=failure.getErrorMessage()))
         self.deliver(self.coordinator.flush_failed(number, self._reactor.seconds()))
 

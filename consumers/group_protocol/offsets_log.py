@@ -148,6 +148,11 @@ class OffsetsLog:
         for partition in self._partitions.values():
             yield from partition.live()
 
+    def latest(self, number: int) -> list[tuple[int, Record]]:
+        """The last record of every key of one partition with the time it was written, tombstones too."""
+        partition = self._partitions.get(number)
+        return [] if partition is None else partition.latest()
+
     def size(self) -> int:
         """Bytes on disk."""
         return sum(partition.log.size for partition in self._partitions.values())
@@ -179,6 +184,9 @@ class _Partition:
 
     def live(self) -> list[Record]:
         return [Record(key, value) for key, (_, value) in self._latest.items() if value is not None]
+
+    def latest(self) -> list[tuple[int, Record]]:
+        return [(when, Record(key, value)) for key, (when, value) in self._latest.items()]
 
     def compact(self, tombstones_since_ms: int) -> None:
         """Say again at the end of the log what still counts; the segments before can go after the next flush."""

@@ -133,9 +133,11 @@ class Modern:
         return self.coordinator_of(group).broker_id == self.address.broker_id
 
     def group_error(self, group: str) -> ErrorCode:
-        """Why this broker cannot speak for ``group``: another does, or its part of the offsets log is damaged."""
+        """Why this broker cannot speak for ``group``: another does, its offsets are on their way, or damaged."""
         if not self.coordinates(group):
             return ErrorCode.NOT_COORDINATOR
+        if self.groups.is_loading(group):
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return ErrorCode.NONE if self.groups.is_available(group) else ErrorCode.COORDINATOR_NOT_AVAILABLE
 
     def advertised(self, broker: BrokerAddress, reached: str) -> BrokerAddress:

@@ -18,7 +18,8 @@ from zk_registry.operations import Children, Get, Node, NoNode, Registry
 MAX_NODES = 2_000
 """Enough for a demo many times over, and a second or two of questions on a busy machine."""
 
-_SKIPPED = ("/zookeeper",)
+_SKIPPED = ("/zookeeper", "/kafka2011/groups")
+"""ZooKeeper's own, and the copies of modern groups' offsets: many, and the page has those groups from their brokers."""
 
 
 @dataclass(slots=True)

@@ -29,6 +29,11 @@ class OffsetBook:
         self.appended: dict[TopicPartition, CommittedOffset] = {}
         self.durable: dict[TopicPartition, CommittedOffset] = {}
 
+    def commit_ms(self, partition: TopicPartition, now_ms: int) -> int:
+        """The time to note for a commit: later than the last one's, though that was taken by another's clock."""
+        before = self.appended.get(partition)
+        return now_ms if before is None else max(now_ms, before.commit_ms + 1)
+
     def append(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
         """These are written but may not survive a crash."""
         self.appended.update(offsets)

@@ -48,18 +48,17 @@ class Offsets:
         group = self._group_to_commit_to(request)
         error = group if isinstance(group, ErrorCode) else self._refusal(group, request)
         errors = [error or self._offset_refusal(offset) for offset in request.offsets]
-        now_ms = self._desk.wall_ms()
+        if isinstance(group, ErrorCode) or all(errors):
+            self._answer_commit(token, request, errors)
+            return
+        book, now_ms = group.book, self._desk.wall_ms()
         accepted = {
-            TopicPartition(each.topic, each.partition): CommittedOffset(
-                each.offset, each.leader_epoch, each.metadata or "", now_ms
+            (partition := TopicPartition(each.topic, each.partition)): CommittedOffset(
+                each.offset, each.leader_epoch, each.metadata or "", book.commit_ms(partition, now_ms)
             )
             for each, refused in zip(request.offsets, errors, strict=True)
             if not refused
         }
-        if isinstance(group, ErrorCode) or not accepted:
-            self._answer_commit(token, request, errors)
-            return
-        book = group.book
         lost = [each or ErrorCode.COORDINATOR_NOT_AVAILABLE for each in errors]
 
         def durable(_now: float) -> None:

@@ -185,12 +185,15 @@ class GroupCoordinator:
     def load(self, records: Iterable[Record], now: float) -> None:
         """Rebuild groups and offsets from the last record of each key; members get a whole session to return."""
         self._desk.now = now
+        loaded: set[str] = set()
         for record in records:
             try:
-                self._load_one(read_key(record.key), record.value or b"")
+                key = read_key(record.key)
+                self._load_one(key, record.value or b"")
+                loaded.add(key.group)
             except ValueError as error:
                 self._desk.tell(RecordUnreadable(key=record.key, error=str(error)))
-        for group in self._groups:
+        for group in (group for name in loaded if (group := self._groups.get(name)) is not None):
             if isinstance(group, ConsumerGroup):
                 self._heartbeats.resume(group)
             else:

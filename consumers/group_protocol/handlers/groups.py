@@ -8,6 +8,7 @@ from consumers.group_protocol.cluster import topic_id
 from consumers.group_protocol.codec import Struct
 from consumers.group_protocol.coordinator import requests as ask
 from consumers.group_protocol.coordinator import results as said
+from consumers.group_protocol.error_codes import ErrorCode
 from kafka2011.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -94,9 +95,10 @@ async def describe_groups(modern: Modern, call: Call) -> Struct:
 
 
 async def list_groups(modern: Modern, _call: Call) -> Struct:
-    """The groups this broker coordinates."""
+    """The groups this broker coordinates; 14 beside them while there may be more."""
     answer = await modern.groups.ask(ask.ListGroups(), said.ListGroupsResult)
-    return Struct(error=answer.error, groups=[Struct(group=g.group, type=g.protocol_type) for g in answer.groups])
+    error = answer.error or (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if modern.groups.loading else ErrorCode.NONE)
+    return Struct(error=error, groups=[Struct(group=g.group, type=g.protocol_type) for g in answer.groups])
 
 
 async def consumer_group_heartbeat(modern: Modern, call: Call) -> Struct:

@@ -77,7 +77,11 @@ class Heartbeats:
         joining = request.epoch == JOIN_EPOCH
         group = self._groups.consumer_for_heartbeat(request.group, create=joining)
         if isinstance(group, ErrorCode):
-            raise Refused(group, f"no consumer group {request.group!r} here")
+            known = self._groups.get(request.group)
+            if not joining and (known is None or not known.members):
+                # 69 would end the client for good. A group whose coordinator died is here without its members.
+                group = ErrorCode.UNKNOWN_MEMBER_ID
+            raise Refused(group, f"no consumer group {request.group!r} here; join with epoch 0")
         member = group.members.get(request.member)
         check_instance(group, request)
         if member is not None:

@@ -6,12 +6,15 @@ too (§1.7).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from consumers.group_protocol.codec import ApiKey, Struct
+from consumers.group_protocol.error_codes import ErrorCode
 from consumers.group_protocol.member.cluster import Cluster, Topics, check
 from consumers.group_protocol.subscription import decode_assignment, topics_of
 from consumers.groups import GroupRow, PartitionRow
+from kafka2011.clock import SYSTEM_CLOCK
 from kafka2011.errors import Kafka2011Error
 from kafka2011.types import BrokerPartition, TopicPartition
 from zk_registry.brokers import BrokerRegistry
@@ -19,6 +22,9 @@ from zk_registry.session import ZooKeeperSession
 
 _CLIENT = "kafka2011-group"
 _LATEST = -1
+_MOVING = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR)
+_PATIENCE_S = 10.0
+_PAUSE_S = 0.1
 
 StoredOffsets = dict[str, dict[BrokerPartition, int]]
 """Next offset to read by topic and partition: the same number in both worlds, because offsets are bytes in both."""
@@ -54,7 +60,7 @@ class ModernGroups:
         rows = []
         for host, port in self._cluster.topics(()).brokers.values():
             connection = self._cluster.broker(host, port)
-            answer = connection.ask(ApiKey.LIST_GROUPS, 2, Struct())
+            answer = _patiently(partial(connection.ask, ApiKey.LIST_GROUPS, 2, Struct()), lambda found: found.error)
             check("listing groups", answer.error)
             names = [each.group for each in answer.groups]
             described = connection.ask(ApiKey.DESCRIBE_GROUPS, 4, Struct(groups=names)).groups if names else []
@@ -67,13 +73,13 @@ class ModernGroups:
 
     def describe(self, group: str) -> list[PartitionRow] | None:
         """Owner, committed offset and log end of every partition the group owns or has an offset of."""
-        connection = self._cluster.coordinator(group)
-        (found,) = connection.ask(ApiKey.DESCRIBE_GROUPS, 4, Struct(groups=[group])).groups
+        body = Struct(groups=[group])
+        described = self._ask_coordinator(group, ApiKey.DESCRIBE_GROUPS, 4, body, lambda row: row.groups[0].error)
+        (found,) = described.groups
         check(f"describing group {group}", found.error)
-        fetched = connection.ask(ApiKey.OFFSET_FETCH, 5, Struct(group=group, topics=None))
-        connection.close()
         if found.state == "Dead":
             return None
+        fetched = self._fetched(group)
         owners = {p: member.member for member in found.members for p in decode_assignment(member.assignment)}
         offsets = {TopicPartition(t.name, p.index): int(p.offset) for t in fetched.topics for p in t.partitions}
         partitions = sorted(owners.keys() | offsets.keys())
@@ -82,10 +88,7 @@ class ModernGroups:
 
     def offsets(self, group: str) -> StoredOffsets:
         """What the group has committed, by the registries' names of the partitions."""
-        connection = self._cluster.coordinator(group)
-        fetched = connection.ask(ApiKey.OFFSET_FETCH, 5, Struct(group=group, topics=None))
-        connection.close()
-        check(f"fetching offsets of {group}", fetched.error)
+        fetched = self._fetched(group)
         places = self._cluster.topics({topic.name for topic in fetched.topics}).places
         found: StoredOffsets = {}
         for topic in fetched.topics:
@@ -112,12 +115,29 @@ class ModernGroups:
             )
             for topic, stored in offsets.items()
         ]
-        connection = self._cluster.coordinator(group)
-        answer = connection.ask(ApiKey.OFFSET_COMMIT, 7, Struct(group=group, member="", instance=None, topics=rows))
-        connection.close()
+        body = Struct(group=group, member="", instance=None, topics=rows)
+        answer = self._ask_coordinator(group, ApiKey.OFFSET_COMMIT, 7, body, _first_error)
         for topic in answer.topics:
             for each in topic.partitions:
                 check(f"storing the offset of {topic.name} {each.index} for {group}", each.error, "has it members?")
+
+    def _fetched(self, group: str) -> Struct:
+        body = Struct(group=group, topics=None)
+        fetched = self._ask_coordinator(group, ApiKey.OFFSET_FETCH, 5, body, lambda row: row.error)
+        check(f"fetching offsets of {group}", fetched.error)
+        return fetched
+
+    def _ask_coordinator(
+        self, group: str, key: ApiKey, version: int, body: Struct, error: Callable[[Struct], int]
+    ) -> Struct:
+        def ask() -> Struct:
+            connection = self._cluster.coordinator(group)
+            try:
+                return connection.ask(key, version, body)
+            finally:
+                connection.close()
+
+        return _patiently(ask, error)
 
     def _log_ends(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
         topics: Topics = self._cluster.topics({p.topic for p in partitions})
@@ -136,3 +156,17 @@ class ModernGroups:
                         ends[TopicPartition(topic.name, each.index)] = int(each.offset)
             connection.close()
         return ends
+
+
+def _first_error(committed: Struct) -> int:
+    return next((each.error for topic in committed.topics for each in topic.partitions), 0)
+
+
+def _patiently(ask: Callable[[], Struct], error: Callable[[Struct], int]) -> Struct:
+    """Ask, and again for a while as long as the groups are moving to another coordinator."""
+    deadline = SYSTEM_CLOCK.monotonic() + _PATIENCE_S
+    while True:
+        answer = ask()
+        if error(answer) not in _MOVING or SYSTEM_CLOCK.monotonic() >= deadline:
+            return answer
+        SYSTEM_CLOCK.sleep(_PAUSE_S)

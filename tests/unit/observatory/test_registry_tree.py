@@ -51,6 +51,15 @@ def test_the_group_somebody_looks_at_is_read_whole() -> None:
     assert {name for name, group in tree.groups.items() if group.get("partial")} == {"ada", "bob"}
 
 
+def test_copies_of_modern_offsets_are_left_alone() -> None:
+    """They may be many thousands, and the page has modern groups from their coordinators (observatory)."""
+    session = FakeZooKeeper().session()
+    session.start()
+    for path in ("/kafka2011/groups/3/g/t/0", "/kafka2011/groups/coordinators/3", "/kafka2011/rows/t"):
+        session.perform(Create(path, make_parents=True))
+    assert [node[0] for node in read_tree(session).nodes] == ["/kafka2011", "/kafka2011/rows", "/kafka2011/rows/t"]
+
+
 def test_changes_are_nodes_that_came_went_or_have_another_session() -> None:
     """A vanished, a new and a re-made ephemeral node are changes; a new value is not (§3.2)."""
     before = Tree([["/a", "1", None, False], ["/b", "x", "0x1", False], ["/c", "x", "0x1", False]])
