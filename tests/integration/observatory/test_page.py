@@ -78,7 +78,7 @@ def test_a_consumer_killed_through_the_page_is_replaced_and_the_run_replays(
         " && row.cells[1].innerText === '2')"
     )
     browser.wait(taken_over, "the lane of the other has both partitions")
-    browser.wait("document.querySelector('#pane').innerText.includes('member consumer-0 is gone')", "the reason is told")
+    browser.wait("document.querySelector('#pane').innerText.includes('consumer-0 is gone')", "the reason is told")
 
     recording = tmp_path / "run.k2011.jsonl"
     with urllib.request.urlopen(f"{watched.page}api/recording", timeout=30) as answer:
