@@ -21,8 +21,8 @@ _RESULTS = Path(__file__).parents[1] / "docs" / "results"
 
 @click.command()
 @click.option("--quick", is_flag=True, help="Three small rounds, about two minutes.")
-@click.option("--full", is_flag=True, help="Large rounds, and data growing to 10 GB.")
-@click.option("--rounds", type=click.IntRange(min=1), help="Interleaved rounds (default: 3 quick, 5 otherwise).")
+@click.option("--full", is_flag=True, help="More rounds, and data growing to 10 GB.")
+@click.option("--rounds", type=click.IntRange(min=1), help="Interleaved rounds (default: 5; 3 quick, 7 full).")
 @click.option("--only", multiple=True, type=click.Choice(list(SYSTEMS)), help="Measure only these systems.")
 @click.option("--out", default=_RESULTS, type=click.Path(path_type=Path), show_default=True, help="Where to write.")
 @click.option("--work", type=click.Path(path_type=Path, exists=True), help="Directory for the servers' data.")
@@ -33,8 +33,8 @@ def main(quick: bool, full: bool, rounds: int | None, only: tuple[str, ...], out
     python -m benchmarks --quick
     python -m benchmarks --only kafka2011 --only RabbitMQ --rounds 7
     """
-    scale = 0.4 if quick else 3.0 if full else 1.0
-    rounds = rounds or (3 if quick else 5)
+    scale = 0.4 if quick else 1.0
+    rounds = rounds or (3 if quick else 7 if full else 5)
     directory = Path(tempfile.mkdtemp(prefix="kafka2011-bench-", dir=work))
     sizes = [100 * MB, 1000 * MB, 10_000 * MB] if full else [100 * MB, 500 * MB] if quick else [100 * MB, 1000 * MB]
     grow_rounds, grow_step = (5, 25 * MB) if quick else (9, 50 * MB)
