@@ -197,6 +197,23 @@ def drive(address: str, place: str, topic: str, max_bytes: int | None) -> None:
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 
 
+def memory(sizes: tuple[int, ...] = (1_000_000, 50_000_000)) -> None:
+    """The highest resident size of a process that loads so many rows; needs 25 GB of disk."""
+    data = encode_set([os.urandom(20) * (SIZE // 20) for _ in range(2000)])
+    with BrokerProcess(options={"log.flush.interval": 50_000, "log.file.size": 256 << 20}) as broker:
+        for rows in sizes:
+            topic = f"rows-{rows}"
+            with BrokerConnection(broker.host, broker.port) as connection:
+                for _ in range(rows // 2000):
+                    connection.produce(topic, 0, data)
+                end = rows // 2000 * len(data)
+                until(lambda t=topic, e=end: connection.offsets(t, 0) == [e], "all is flushed", 600)
+            began = time.monotonic()
+            resident = driver_memory(broker, topic, None)
+            seconds = time.monotonic() - began
+            print(f"{rows:>12,} rows {resident:>8,} MB resident at most {seconds:>8.0f} s", flush=True)
+
+
 def main() -> None:
     """Run everything and print one table, or JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -204,7 +221,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--full", action="store_true", help="5 M rows")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--memory", action="store_true", help="only the memory of a load of 1 M and of 50 M rows")
     chosen = parser.parse_args()
+    if chosen.memory:
+        memory()
+        return
     rows = 5_000_000 if chosen.full else chosen.rows
     options = {"num.partitions": 2, "log.flush.interval": 5000, "log.default.flush.interval.ms": 500}
     with tempfile.TemporaryDirectory(prefix="kafka2011-bench-") as place, BrokerProcess(options=options) as broker:
