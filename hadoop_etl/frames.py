@@ -24,10 +24,12 @@ from kafka2011.errors import WireError
 from kafka2011.wire import DEFAULT_LIMITS
 from kafka2011.wire.compression import decompress
 from kafka2011.wire.message import CODEC_MASK, Codec
+from kafka2011.wire.run import run_length
 
 MAX_ENTRY = 64 << 20
 """No entry is longer: a length beyond it is damage, whatever follows."""
 
+_LONGEST_RUN = 512
 _length = struct.Struct(">i").unpack_from
 Ints = npt.NDArray[np.int64]
 
@@ -90,7 +92,7 @@ def _walk(data: bytes) -> Ints:
         step = 4 + size
         ahead = position + 8 * step
         if size == before and data[ahead : ahead + 4] == data[position : position + 4]:
-            stop = position + _run_length(data, position, step) * step
+            stop = position + run_length(data, position, step, 4, _LONGEST_RUN) * step
             positions += range(position, stop, step)
             position, before = stop, 0
         else:
@@ -99,14 +101,6 @@ def _walk(data: bytes) -> Ints:
     if position <= len(data):
         positions.append(position)
     return np.array(positions, dtype=np.int64)
-
-
-def _run_length(data: bytes, position: int, step: int) -> int:
-    """How many entries from ``position`` on have the first one's length; one at least."""
-    count = min((len(data) - position) // step, 512)
-    heads = np.frombuffer(data, dtype=np.uint8, count=count * step, offset=position).reshape(count, step)[:, :4]
-    other = np.flatnonzero((heads != heads[0]).any(axis=1))
-    return int(other[0]) if len(other) else count
 
 
 def _is_damage(data: bytes, position: int, at_end: bool) -> bool:

@@ -20,6 +20,7 @@ from twisted.internet.defer import Deferred
 from kafka2011.clock import SYSTEM_CLOCK
 from kafka2011.config import Config, Setting
 from kafka2011.errors import ConfigError, Kafka2011Error
+from kafka2011.events import Journal
 from kafka2011.types import BrokerAddress
 from zk_registry.access import Tls
 from zk_registry.brokers import BrokerRegistry
@@ -68,15 +69,7 @@ class ZooKeeperPlugin:
                 f"hostname {broker.address.host!r} cannot be registered: 0.7's readers split the entry at colons; "
                 "set hostname to a name or an IPv4 address"
             )
-        self._session = ZooKeeperSession(
-            self._connect,
-            timeout_s=self._config.integer("zk.sessiontimeout.ms") / 1000,
-            connect_timeout_s=self._config.integer("zk.connectiontimeout.ms") / 1000,
-            journal=broker.journal,
-            credential=_credential(self._config),
-            tls=_tls(self._config),
-            create_chroot=True,
-        )
+        self._session = session_of(self._config, journal=broker.journal, create_chroot=True)
         self.registry = BrokerRegistry(self._session, journal=broker.journal)
         self._registration: Registration | None = None
         self._is_registered = False
@@ -189,6 +182,19 @@ class ZooKeeperPlugin:
 
     def _in_reactor(self, call: Callable[[Any], None], argument: object) -> None:
         self._broker.reactor.callFromThread(call, argument)
+
+
+def session_of(config: Config, *, journal: Journal | None = None, create_chroot: bool = False) -> ZooKeeperSession:
+    """A session as a broker's settings describe it, not started yet."""
+    return ZooKeeperSession(
+        config.get("zk.connect", str),
+        timeout_s=config.integer("zk.sessiontimeout.ms") / 1000,
+        connect_timeout_s=config.integer("zk.connectiontimeout.ms") / 1000,
+        journal=journal,
+        credential=_credential(config),
+        tls=_tls(config),
+        create_chroot=create_chroot,
+    )
 
 
 def _credential(config: Config) -> str | None:

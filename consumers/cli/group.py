@@ -14,7 +14,7 @@ from consumers import seek as seeking
 from consumers.algorithm1.reasons import difference
 from consumers.algorithm1.registries import View
 from consumers.groups import PartitionRow, ZooKeeperGroups, sources, zookeeper_groups
-from kafka2011.cli.offset_choice import _parse_time as time_ms  # the one parser of times, that of ``fetch --offset``
+from kafka2011.cli.offset_choice import parse_time
 from kafka2011.cli.output import CONTEXT, fail, json_option, note, show, zookeeper_option
 from kafka2011.clock import SYSTEM_CLOCK
 
@@ -134,7 +134,7 @@ def seek(
     kafka2011 group seek billing --to @1307869200000 --execute
     """
     if to.startswith("@"):
-        to = f"@{time_ms(to[1:])}"
+        to = f"@{parse_time(to[1:])}"
     elif to not in ("start", "end") and not to.removeprefix("+" if to.startswith("+") else "-").isdecimal():
         raise click.UsageError(f"--to {to!r} is none of start, end, an offset, +N, -N, @TIME")
     with zookeeper_groups(zookeeper) as groups:

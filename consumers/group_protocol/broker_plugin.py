@@ -31,9 +31,7 @@ from consumers.group_protocol.topic_counts import TopicCounts
 from kafka2011.broker.reactor import ListeningPort, every
 from kafka2011.config import Config, Setting
 from kafka2011.types import BrokerAddress
-from zk_registry.access import Tls
-from zk_registry.broker_plugin import ZooKeeperPlugin
-from zk_registry.session import ZooKeeperSession
+from zk_registry.broker_plugin import ZooKeeperPlugin, session_of
 
 if TYPE_CHECKING:
     from kafka2011.broker.service import Broker
@@ -187,7 +185,7 @@ class ModernPlugin:
         interval_s = broker.config.integer("offsets.copy.interval.ms") / 1000
         # A session of its own: the broker leaves the registry at once when it stops, the last copies come after that.
         copier = Copier(
-            lambda: _session(broker.config),
+            lambda: session_of(broker.config),
             broker.address.broker_id,
             broker.reactor.callFromThread,
             interval_s=interval_s,
@@ -226,17 +224,4 @@ def _settings(config: Config) -> GroupSettings:
         offsets_retention_check_ms=config.integer("offsets.retention.check.interval.ms"),
         consumer_session_ms=config.integer("group.consumer.session.timeout.ms"),
         consumer_heartbeat_ms=config.integer("group.consumer.heartbeat.interval.ms"),
-    )
-
-
-def _session(config: Config) -> ZooKeeperSession:
-    """As the registration's, which has checked the files."""
-    file = config["zk.credential.file"]
-    ca, certificate, key = (config[f"zk.tls.{name}"] for name in ("ca", "certificate", "key"))
-    return ZooKeeperSession(
-        config.get("zk.connect", str),
-        timeout_s=config.integer("zk.sessiontimeout.ms") / 1000,
-        connect_timeout_s=config.integer("zk.connectiontimeout.ms") / 1000,
-        credential=file.read_text().strip() if isinstance(file, Path) else None,
-        tls=Tls(ca, certificate, key) if config["zk.tls"] is True else None,  # type: ignore[arg-type]
     )

@@ -67,7 +67,7 @@ def _find(connection: BrokerConnection, topic: str, partition: int, choice: str,
     if choice in ("end", "largest"):
         return Start(connection.offsets(topic, partition, LATEST)[0])
     if choice.startswith("@"):
-        found = connection.offsets(topic, partition, _parse_time(choice[1:]))
+        found = connection.offsets(topic, partition, parse_time(choice[1:]))
         return Start(found[0] if found else connection.offsets(topic, partition, EARLIEST)[0])
     if choice.removeprefix("-").isdecimal():
         number = int(choice)
@@ -77,7 +77,8 @@ def _find(connection: BrokerConnection, topic: str, partition: int, choice: str,
     raise click.UsageError(f"--offset {choice!r} is none of begin, end, a number, -N, @time")
 
 
-def _parse_time(text: str) -> int:
+def parse_time(text: str) -> int:
+    """Milliseconds since 1970, from ISO time or from the number itself."""
     if text.isdecimal() and int(text) <= MOST:
         return int(text)
     try:

@@ -312,7 +312,7 @@ def test_missing_rights_are_named(root_s_own: Path) -> None:
     try:
         subprocess.run([*COMMAND, "--version"], preexec_fn=become_nobody, capture_output=True, check=True)
     except (OSError, subprocess.CalledProcessError):
-        pytest.skip("nobody may not run this Python")
+        pytest.skip(f"the user nobody may not run {sys.executable}: a Python below a directory closed to others")
     for words, code, sentence in (
         (["broker", "start", "--port", "0", "--log-dir", root_s_own], 2, "is not readable"),
         (["broker", "start", "--port", "0", "--log-dir", root_s_own / "new"], 1, "Permission denied; choose another"),

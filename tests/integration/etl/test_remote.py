@@ -23,9 +23,7 @@ from click.testing import CliRunner
 from hadoop_etl import lock
 from hadoop_etl.cli import etl
 from hadoop_etl.errors import LoadLocked, WarehouseError
-from hadoop_etl.job import Load, Outcome
 from hadoop_etl.lock import lock_holder, locked
-from hadoop_etl.planning import Options, Planner
 from hadoop_etl.reading import register
 from hadoop_etl.state import status
 from hadoop_etl.storage import names, read_text
@@ -34,7 +32,7 @@ from kafka2011.clock import ManualClock
 from kafka2011.testing import BrokerProcess
 from tests.integration.etl import driver, stores
 from tests.integration.etl.conftest import QUICK_JVM, Town, event, filled
-from tests.integration.etl.test_crashes import PUBLISHED, STEPS, Together
+from tests.integration.etl.test_crashes import PUBLISHED, STEPS, load_at_once
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -163,22 +161,7 @@ def test_two_loaders_at_once_publish_one_commit(abroad: Abroad, loaded_before: b
     if loaded_before:
         abroad.load()
         filled(abroad, 100)
-    barrier = threading.Barrier(2)
-    outcomes: list[Outcome] = []
-
-    def load() -> None:
-        plan = Planner(abroad.warehouse, abroad.cluster(), Options()).plan([abroad.topic])
-        outcomes.append(Load(abroad.warehouse, Together(barrier)).run(plan))
-
-    threads = [threading.Thread(target=load) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
-    errors = [outcome.topics[0].error for outcome in outcomes]
-    assert sorted(error is None for error in errors) == [False, True]
-    assert any("another load" in error for error in errors if error)
-    abroad.check()
+    load_at_once(abroad)
 
 
 def test_two_nights_do_not_overlap(abroad: Abroad) -> None:
