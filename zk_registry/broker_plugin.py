@@ -50,8 +50,10 @@ class ZooKeeperPlugin:
                 "here because 0.7's files have it.", _SECTION, minimum=0),
         Setting("zk.credential.file", Path, None, "", "File with user:password. The broker's nodes are then writable "
                 "with it only, and readable by all (not in 2011).", _SECTION),
-        Setting("zk.tls", bool, False, "", "Speak TLS to ZooKeeper (not in 2011).", _SECTION),
-        Setting("zk.tls.ca", Path, None, "", "PEM file of the authority behind ZooKeeper's certificate.", _SECTION),
+        Setting("zk.tls", bool, False, "", "Speak TLS to ZooKeeper, which must show a certificate for the host name of "
+                "zk.connect (not in 2011).", _SECTION),
+        Setting("zk.tls.ca", Path, None, "", "PEM file of the authority behind ZooKeeper's certificate: then no "
+                "other is trusted; unset: those of the system.", _SECTION),
         Setting("zk.tls.certificate", Path, None, "", "PEM file with this broker's certificate.", _SECTION),
         Setting("zk.tls.key", Path, None, "", "PEM file with the key of zk.tls.certificate.", _SECTION),
     )

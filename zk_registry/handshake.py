@@ -1,4 +1,4 @@
-"""How long one server of an ensemble may keep a client waiting at the door.
+"""How long one server of an ensemble may keep a client waiting at the door, and, with TLS, who it must be.
 
 A frozen server accepts a connection and says nothing. kazoo gives each server a part of the session timeout, T/n of n
 servers; but when the old connection is found dead, two thirds of the session may be gone, and one mute server is enough
@@ -10,6 +10,7 @@ Paper: §3.2 (consumers and brokers outlive a change of ZooKeeper's leader).
 
 from __future__ import annotations
 
+import ssl
 from typing import Any
 
 from kazoo.handlers.threading import SequentialThreadingHandler
@@ -24,22 +25,33 @@ class PromptHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo 
     ``connected()`` ends the limit: from there on kazoo's own read timeouts hold.
     """
 
-    def __init__(self, timeout_s: float, n_servers: int) -> None:
+    def __init__(self, timeout_s: float, n_servers: int, tls: ssl.SSLContext | None = None) -> None:
         super().__init__()
+        self.refused: str | None = None
+        """Why the last TLS handshake came to nothing: kazoo tells nobody."""
+        self._tls = tls
         self._share_s = timeout_s / max(1, n_servers)
         self._attempts = 0
         self._limit_s: float | None = None
 
     def connected(self) -> None:
         """A server has let us in."""
-        self._attempts, self._limit_s = 0, None
+        self._attempts, self._limit_s, self.refused = 0, None, None
 
-    def create_connection(self, *arguments: Any, **options: Any) -> Any:
-        """Begin an attempt at the next server."""
+    def create_connection(self, address: Any, hostname: str | None = None, **_: Any) -> Any:
+        """Begin an attempt at the next server; kazoo's own TLS options are not used."""
         self._attempts += 1
         patient = self._attempts % _PATIENT == 0
         self._limit_s = self._share_s if patient else self._share_s / 3
-        return super().create_connection(*arguments, **options | {"timeout": self._limit_s})
+        line = super().create_connection(address, timeout=self._limit_s)
+        if self._tls is None:
+            return line
+        try:
+            return self._tls.wrap_socket(line, server_hostname=hostname or address[0])
+        except OSError as error:
+            self.refused = getattr(error, "verify_message", None) or str(error)
+            line.close()
+            raise
 
     def select(self, reads: Any, writes: Any, errors: Any, timeout: float | None = None) -> Any:
         """Wait for a socket, during an attempt no longer than the attempt may take."""

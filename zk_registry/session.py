@@ -90,7 +90,8 @@ class ZooKeeperSession:
         self._callbacks: list[StateCallback] = []
         self._tokens: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._worker = threading.Thread(target=self._work, name="zookeeper-session", daemon=True)
-        self._handler = PromptHandler(timeout_s, _hosts(connect).partition("/")[0].count(",") + 1)
+        n_servers = _hosts(connect).partition("/")[0].count(",") + 1
+        self._handler = PromptHandler(timeout_s, n_servers, None if tls is None else tls.context())
         self._client = self._make_client()
         self._calls = KazooCalls(self._client, self._tokens.put, access_lists(credential))
 
@@ -146,6 +147,11 @@ class ZooKeeperSession:
             connected = self._changed.wait_for(lambda: self._incarnation > 0 or self._closed, self._connect_timeout_s)
         if not connected:
             self.close()
+            if self._handler.refused is not None:
+                raise ZooKeeperUnreachable(
+                    f"no TLS with ZooKeeper at {self.connect}: {self._handler.refused}; nothing was said to it. "
+                    "Check the address, and the authority (zk.tls.ca) and host names of its certificate"
+                )
             raise ZooKeeperUnreachable(
                 f"no ZooKeeper answers at {self.connect} (tried for {self._connect_timeout_s:g} s); "
                 "check the address, or start one with: kafka2011 zk start"
@@ -208,7 +214,6 @@ class ZooKeeperSession:
             command_retry=KazooRetry(max_tries=1, max_delay=1.0),
             auth_data=[("digest", self._credential)] if self._credential else None,
             logger=_KAZOO_LOGGER,
-            **(self._tls.options() if self._tls is not None else {}),
         )
         client.add_listener(self._listen)
         return client

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
 import hashlib
-import ipaddress
 import os
 import socket
 import ssl
@@ -16,6 +14,7 @@ import pytest
 
 from kafka2011.testing import BrokerProcess
 from kafka2011.wire import FetchRequest, MultiFetchRequest, ProduceRequest, encode_set
+from tests.certificates import issue
 from tests.integration.broker.client import RawClient
 from tests.waiting import PATIENCE_S, until
 
@@ -147,41 +146,9 @@ def test_a_segment_deleted_while_it_is_sent_still_arrives(tmp_path: Path) -> Non
             assert slow.receive(len(data)) == data
 
 
-def self_signed(directory: Path) -> tuple[Path, Path]:
-    """A certificate for 127.0.0.1 and its key, as PEM files."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "broker")])
-    now = datetime.datetime.now(datetime.UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
-        .sign(key, hashes.SHA256())
-    )
-    paths = directory / "certificate.pem", directory / "key.pem"
-    paths[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    paths[1].write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-    )
-    return paths
-
-
 def test_the_same_bytes_over_tls(tmp_path: Path) -> None:
     """With a certificate the port speaks TLS: same requests, same bytes, copied instead of sent by the kernel."""
-    pytest.importorskip("OpenSSL", reason="TLS needs pyOpenSSL")
-    certificate, key = self_signed(tmp_path)
+    certificate, key = issue("broker").write(tmp_path, "broker")
     options = {"tls.certificate": certificate, "tls.key": key, "log.flush.interval": 1}
     with BrokerProcess(options=options) as broker:
         context = ssl.create_default_context(cafile=str(certificate))

@@ -5,21 +5,10 @@ from __future__ import annotations
 import socket
 import ssl
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import (
-    BestAvailableEncryption,
-    Encoding,
-    KeySerializationEncryption,
-    NoEncryption,
-    PrivateFormat,
-)
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding
 
 from kafka2011.broker.tls import tls_options
 from kafka2011.client import BrokerConnection, CannotConnect
@@ -27,42 +16,8 @@ from kafka2011.config import load_config
 from kafka2011.errors import ConfigError, ConnectionFailed
 from kafka2011.testing import BrokerProcess
 from kafka2011.wire import encode_set
+from tests.certificates import Identity, issue
 from tests.waiting import until
-
-
-@dataclass(frozen=True)
-class Identity:
-    """A certificate and its key."""
-
-    certificate: x509.Certificate
-    key: ec.EllipticCurvePrivateKey
-
-    @property
-    def pem(self) -> bytes:
-        return self.certificate.public_bytes(Encoding.PEM)
-
-    def secret(self, how: KeySerializationEncryption | None = None) -> bytes:
-        return self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, how or NoEncryption())
-
-
-def issue(name: str, issuer: Identity | None = None, *, authority: bool = True) -> Identity:
-    """A certificate signed by ``issuer``, or by itself."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
-    now = datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject if issuer is None else issuer.certificate.subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))]), critical=False)
-        .sign(key if issuer is None else issuer.key, hashes.SHA256())
-    )
-    return Identity(made, key)
 
 
 @dataclass(frozen=True)

@@ -2,48 +2,22 @@
 
 from __future__ import annotations
 
-import datetime
-import ipaddress
 import selectors
 import socket
 import ssl
 import threading
-from collections.abc import Iterator
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
+from kafka2011.errors import ConfigError
+from tests.certificates import Identity, issue
 from zk_registry.access import Tls
 from zk_registry.embedded import EmbeddedZooKeeper
 from zk_registry.operations import Create, Exists
 from zk_registry.session import ZooKeeperSession, ZooKeeperUnreachable
-
-
-def certificate(directory: Path, name: str) -> tuple[Path, Path]:
-    """A self-signed certificate for 127.0.0.1, and its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
-    now = datetime.datetime.now(datetime.UTC)
-    made = (
-        x509.CertificateBuilder(subject, subject, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), True)
-        .sign(key, hashes.SHA256())
-    )
-    files = directory / f"{name}.pem", directory / f"{name}.key"
-    files[0].write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    files[1].write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-    )
-    return files
 
 
 def carry(outside: socket.socket, context: ssl.SSLContext, inside: tuple[str, int]) -> None:
@@ -68,13 +42,11 @@ def carry(outside: socket.socket, context: ssl.SSLContext, inside: tuple[str, in
                 other.sendall(data)
 
 
-@pytest.fixture
-def secure(zookeeper: EmbeddedZooKeeper, tmp_path: Path) -> Iterator[tuple[str, Path]]:
-    """An address where the session's ZooKeeper speaks TLS, and the certificate it shows."""
-    pem, key = certificate(tmp_path, "zookeeper")
+@contextmanager
+def guarded(inside: tuple[str, int], identity: Identity, directory: Path) -> Iterator[int]:
+    """A port where ``inside`` is reached over TLS, by somebody who shows ``identity``."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(pem, key)
-    inside = ("127.0.0.1", zookeeper.servers[0].port)
+    context.load_cert_chain(*identity.write(directory, "shown"))
     with closing(socket.create_server(("127.0.0.1", 0))) as listening:
 
         def accept() -> None:
@@ -84,8 +56,45 @@ def secure(zookeeper: EmbeddedZooKeeper, tmp_path: Path) -> Iterator[tuple[str, 
                     threading.Thread(target=carry, args=(connection, context, inside), daemon=True).start()
 
         threading.Thread(target=accept, daemon=True).start()
-        yield f"127.0.0.1:{listening.getsockname()[1]}", pem
+        yield int(listening.getsockname()[1])
         listening.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.fixture
+def secure(zookeeper: EmbeddedZooKeeper, tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """An address where the session's ZooKeeper speaks TLS, and the certificate it shows."""
+    identity = issue("zookeeper")
+    with guarded(("127.0.0.1", zookeeper.servers[0].port), identity, tmp_path) as port:
+        yield f"127.0.0.1:{port}", identity.write(tmp_path, "zookeeper")[0]
+
+
+@pytest.fixture
+def listener(tmp_path: Path) -> Iterator[Callable[[Identity], tuple[int, list[bytes]]]]:
+    """Stand in for ZooKeeper with any certificate; return the port and what clients say there once TLS stands."""
+    open_ports: list[socket.socket] = []
+
+    def listen(identity: Identity) -> tuple[int, list[bytes]]:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*identity.write(tmp_path, "impostor"))
+        listening = socket.create_server(("127.0.0.1", 0))
+        open_ports.append(listening)
+        heard: list[bytes] = []
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    connection, _ = listening.accept()
+                    with suppress(OSError), connection, context.wrap_socket(connection, server_side=True) as line:
+                        heard.append(line.recv(1 << 16))
+
+        threading.Thread(target=serve, daemon=True).start()
+        return int(listening.getsockname()[1]), heard
+
+    yield listen
+    for port in open_ports:
+        with suppress(OSError):
+            port.shutdown(socket.SHUT_RDWR)
+        port.close()
 
 
 def test_a_trusted_server_is_spoken_to_over_tls(secure: tuple[str, Path], zk_connect: str) -> None:
@@ -99,6 +108,37 @@ def test_a_trusted_server_is_spoken_to_over_tls(secure: tuple[str, Path], zk_con
 
 def test_a_stranger_s_certificate_is_refused(secure: tuple[str, Path], tmp_path: Path) -> None:
     """A server whose certificate the authority did not sign is not spoken to (not in 2011)."""
-    stranger, _ = certificate(tmp_path, "stranger")
-    with pytest.raises(ZooKeeperUnreachable, match=secure[0]):
+    stranger, _ = issue("stranger").write(tmp_path, "stranger")
+    with pytest.raises(ZooKeeperUnreachable, match=rf"no TLS with ZooKeeper at {secure[0]}: .*self-signed"):
         ZooKeeperSession(secure[0], tls=Tls(ca=stranger), connect_timeout_s=1).start()
+
+
+def test_a_certificate_for_another_name_is_refused(
+    listener: Callable[[Identity], tuple[int, list[bytes]]], tmp_path: Path
+) -> None:
+    """Issue 20 B1: a certificate the right authority gave to another host is not handed the credential."""
+    root = issue("root")
+    port, heard = listener(issue("other", root, authority=False, hosts=["other.example"]))
+    tls = Tls(ca=root.write(tmp_path, "root")[0])
+    with pytest.raises(ZooKeeperUnreachable, match=r"IP address mismatch.*nothing was said to it"):
+        ZooKeeperSession(f"127.0.0.1:{port}", tls=tls, credential="broker:secret", connect_timeout_s=1).start()
+    assert not any(heard)
+
+
+def test_authorities_of_the_system_are_not_trusted_beside_ours(
+    listener: Callable[[Identity], tuple[int, list[bytes]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue 20 B1: with zk.tls.ca a certificate for the right name from a system authority opens nothing."""
+    system, ours = issue("system"), issue("ours")
+    monkeypatch.setenv("SSL_CERT_FILE", str(system.write(tmp_path, "system")[0]))
+    port, heard = listener(issue("impostor", system, authority=False))
+    tls = Tls(ca=ours.write(tmp_path, "ours")[0])
+    with pytest.raises(ZooKeeperUnreachable, match="unable to get local issuer certificate"):
+        ZooKeeperSession(f"127.0.0.1:{port}", tls=tls, credential="broker:secret", connect_timeout_s=1).start()
+    assert not any(heard)
+
+
+def test_files_that_are_not_there_are_named(tmp_path: Path) -> None:
+    """A wrong path is an error at once, not a ZooKeeper that does not answer (not in 2011)."""
+    with pytest.raises(ConfigError, match=r"nowhere\.pem: No such file"):
+        ZooKeeperSession("127.0.0.1:1", tls=Tls(ca=tmp_path / "nowhere.pem"))

@@ -2,41 +2,18 @@
 
 from __future__ import annotations
 
-import datetime
-import ipaddress
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from kafka import KafkaProducer
 
 from kafka2011.testing import BrokerProcess
+from tests.certificates import issue
 from tests.interop.modern.conftest import OPTIONS
 
 PASSWORD = "a password: with, signs="
-
-
-def certificate(directory: Path) -> tuple[Path, Path]:
-    """A certificate of our own for 127.0.0.1, and its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
-    now = datetime.datetime.now(datetime.UTC)
-    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
-    signed = (
-        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
-        .serial_number(x509.random_serial_number()).not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1)).add_extension(address, critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True).sign(key, hashes.SHA256())
-    )  # fmt: skip
-    pem, plain, raw = serialization.Encoding.PEM, serialization.NoEncryption(), serialization.PrivateFormat.PKCS8
-    (directory / "cert.pem").write_bytes(signed.public_bytes(pem))
-    (directory / "key.pem").write_bytes(key.private_bytes(pem, raw, plain))
-    return directory / "cert.pem", directory / "key.pem"
 
 
 @pytest.fixture(scope="module", params=["tls", "plaintext"])
@@ -48,7 +25,7 @@ def secured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     client: dict[str, Any] = {"sasl.mechanism": "SCRAM-SHA-256", "sasl.username": "alice", "sasl.password": PASSWORD}
     client["security.protocol"] = "SASL_PLAINTEXT"
     if request.param == "tls":
-        cert, key = certificate(directory)
+        cert, key = issue("127.0.0.1").write(directory, "broker")
         options |= {"tls.certificate": cert, "tls.key": key}
         client |= {"security.protocol": "SASL_SSL", "ssl.ca.location": str(cert)}
     with BrokerProcess(options=options) as broker:
