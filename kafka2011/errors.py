@@ -13,6 +13,7 @@
     ├── LogError                  the log cannot go on
     │   ├── LogCorrupt            damage that must not be skipped silently
     │   ├── LogFailed             an earlier disk error; restart the broker
+    │   │   └── FlushFailed       appended, then the disk failed            not definite
     │   ├── LogFull               no space; retried by itself when there is space again
     │   └── LogDirectoryInUse     another process holds the directory
     ├── ConfigError
@@ -105,6 +106,12 @@ class LogCorrupt(LogError):
 
 class LogFailed(LogError):
     """The disk failed this log earlier; it stays closed for writing until the broker restarts."""
+
+
+class FlushFailed(LogFailed):
+    """The disk failed after the append: whether the messages are there will be known after a restart."""
+
+    definite = False
 
 
 class LogFull(LogError):

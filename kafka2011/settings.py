@@ -144,6 +144,9 @@ LIMITS = (
 EXTENSIONS = (
     Setting("produce.acks.enable", bool, False, "", "Answer request key 100, a produce that is acknowledged after "
             "append or flush (not in 2011).", "extensions (not in 2011)"),
+    _number("produce.acks.timeout.ms", 10_000, "ms", "How long such a produce waits for the disk; then it is answered "
+            "with code 106, appended but not known to be on disk. (A modern client brings its own.)",
+            "extensions (not in 2011)", at_least=1),
 )
 
 BROKER_SETTINGS: tuple[Setting, ...] = IDENTITY + LOG + FLUSH + RETENTION + LIMITS + EXTENSIONS

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from twisted.internet.defer import Deferred, gatherResults, succeed
-from twisted.internet.threads import deferToThread
-from twisted.python.failure import Failure
+from twisted.internet.defer import Deferred
 
 from consumers.group_protocol.batches import Batch
 from consumers.group_protocol.bridge import Stored, to_messages
@@ -20,7 +18,9 @@ from consumers.group_protocol.error_codes import ErrorCode
 from consumers.group_protocol.events import ProducersInDoubt
 from consumers.group_protocol.handlers.refusals import Refused
 from consumers.group_protocol.idempotence import Duplicate, Written, last_sequence
+from consumers.group_protocol.note_sync import NoteSync
 from consumers.group_protocol.producer_journal import PartitionJournal, ProducerIds
+from kafka2011.broker.reactor import all_of, in_time
 from kafka2011.clock import SYSTEM_CLOCK, Clock
 from kafka2011.log.log import Log
 
@@ -54,8 +54,7 @@ class Intake:
         directory.mkdir(mode=0o700, exist_ok=True)
         self.ids = ProducerIds(directory / "ids.json", broker.address.broker_id)
         self._journals: dict[Log, PartitionJournal] = {}
-        self._syncing: set[PartitionJournal] = set()
-        self._waiting: dict[PartitionJournal, list[Deferred[None]]] = {}
+        self._syncs: dict[PartitionJournal, NoteSync] = {}
 
     def append(self, topic: str, partition: int, batches: list[Batch]) -> Appended:
         """Append the batches of one request to one partition; all of them are checked before the first is written."""
@@ -100,37 +99,19 @@ class Intake:
 
         return append
 
-    def when_safe(self, appended: Appended) -> Deferred[None]:
-        """Fire when the batches, and the note that they were written, are on disk."""
-        if appended.log.flushed_offset < appended.end:
-            self._broker.flush(appended.log)
-        flushed: Deferred[None] = self._broker.when_flushed(appended.log, appended.end)
-        noted = succeed(None) if appended.journal is None else self._sync(appended.journal)
-        return gatherResults([flushed, noted], consumeErrors=True).addCallback(lambda _: None)
+    def when_safe(self, appended: Appended, timeout_s: float) -> Deferred[None]:
+        """Fire when the batches, and the note that they were written, are on disk.
 
-    def _sync(self, journal: PartitionJournal) -> Deferred[None]:
-        """Force a journal to disk in a thread; those who ask meanwhile share the next round."""
-        waiter: Deferred[None] = Deferred()
-        self._waiting.setdefault(journal, []).append(waiter)
-        if journal not in self._syncing:
-            self._begin_sync(journal)
-        return waiter
-
-    def _begin_sync(self, journal: PartitionJournal) -> None:
-        waiters = self._waiting.pop(journal)
-        self._syncing.add(journal)
-
-        def finished(result: Failure | None) -> None:
-            self._syncing.discard(journal)
-            for waiter in waiters:
-                if result is None:
-                    waiter.callback(None)
-                else:
-                    waiter.errback(result)
-            if journal in self._waiting:
-                self._begin_sync(journal)
-
-        deferToThread(journal.sync).addBoth(finished)
+        Fails with FlushFailed when that can never be known, with RequestTimedOut when it takes longer than
+        ``timeout_s``. To be cancelled when nobody waits for it any more.
+        """
+        log = appended.log
+        if log.flushed_offset < appended.end:
+            self._broker.flush(log)
+        waits = [self._broker.when_flushed(log, appended.end)]
+        if appended.journal is not None:
+            waits.append(self._syncs[appended.journal].when_synced())
+        return in_time(self._broker.reactor, timeout_s, all_of(waits), f"{log.topic}-{log.partition} not flushed")
 
     def _journal(self, log: Log) -> PartitionJournal:
         journal = self._journals.get(log)
@@ -138,6 +119,7 @@ class Intake:
             path = self._directory / f"{log.topic}-{log.partition}.producers"
             journal = PartitionJournal(path, log.recovered_offset, same_boot=self.ids.same_boot, clock=self._clock)
             self._journals[log] = journal
+            self._syncs[journal] = NoteSync(self._broker, log, journal)
             if journal.producers.in_doubt:
                 self._broker.journal.emit(ProducersInDoubt(topic=log.topic, partition=log.partition))
         return journal
@@ -145,7 +127,7 @@ class Intake:
     def maybe_compact(self) -> None:
         """Forget producers long gone. Called by a timer."""
         for journal in self._journals.values():
-            if journal not in self._syncing:
+            if not self._syncs[journal].running:
                 journal.maybe_compact()
 
     def close(self) -> None:

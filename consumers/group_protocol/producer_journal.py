@@ -29,7 +29,7 @@ from typing import Any
 
 from consumers.group_protocol.idempotence import Producers, Written
 from kafka2011.clock import SYSTEM_CLOCK, Clock
-from kafka2011.errors import LogError, LogFailed
+from kafka2011.errors import FlushFailed, LogError, LogFailed
 from kafka2011.failpoints import fail_point
 
 _ENTRY = struct.Struct(">qhiiqqqqiI")
@@ -50,7 +50,9 @@ class PartitionJournal:
         self.producers = Producers(in_doubt=unexplained and not same_boot)
         for entry in kept:
             self.producers.note(entry)
-        self._n_entries = len(kept)
+        self._n_entries = self.n_noted = len(kept)
+        self.failed: str | None = None
+        """Why nothing can be noted any more, if so."""
         if kept != entries[: len(kept)]:
             self._rewrite(kept)
         # Also cuts off a torn last entry, and those the log has lost: the bytes there will mean something else soon.
@@ -59,6 +61,8 @@ class PartitionJournal:
 
     def append(self, written: Written, append_to_log: Callable[[], None]) -> None:
         """Note ``written``, then let it happen; if that fails, take the note back."""
+        if self.failed:
+            raise LogFailed(self.failed)
         body = _pack(written)
         if os.write(self._fd, body) != len(body):
             os.ftruncate(self._fd, self._n_entries * _ENTRY.size)
@@ -73,11 +77,17 @@ class PartitionJournal:
             raise
         fail_point("producers.appended")
         self._n_entries += 1
+        self.n_noted += 1
         self.producers.note(written)
 
     def sync(self) -> None:
-        """Force the notes to disk. Blocks; call it off the reactor."""
-        os.fsync(self._fd)
+        """Force the notes to disk. Blocks; call it off the reactor. A sync that fails is final."""
+        try:
+            fail_point("producers.before_fsync")
+            os.fsync(self._fd)
+        except OSError as error:
+            self.failed = f"the disk failed during a sync of {self._path} ({error}); restart the broker"
+            raise FlushFailed(self.failed) from error
 
     def maybe_compact(self) -> None:
         """Forget expired producers and write the file anew when most of it is no longer remembered."""

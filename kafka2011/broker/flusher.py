@@ -12,15 +12,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import perf_counter
 
-from twisted.internet.defer import Deferred, gatherResults, succeed
+from twisted.internet.defer import Deferred, fail, gatherResults, succeed
+from twisted.logger import Logger
 from twisted.python.failure import Failure
 from twisted.python.threadpool import ThreadPool
 
 from kafka2011.broker.counters import Counters
 from kafka2011.broker.reactor import Reactor, in_thread
+from kafka2011.broker.waiters import Waiters
 from kafka2011.clock import Clock
-from kafka2011.errors import LogFailed
+from kafka2011.errors import FlushFailed
 from kafka2011.log.log import Log
+
+_logger = Logger()
 
 
 class Flusher:
@@ -32,7 +36,7 @@ class Flusher:
         self._dirty: dict[Log, None] = {}
         self._in_flight: dict[Log, Deferred[None]] = {}
         self._again: set[Log] = set()
-        self._waiting: dict[Log, list[tuple[int, Deferred[None]]]] = {}
+        self._waiting: dict[Log, Waiters] = {}
         self._callbacks: list[Callable[[Log], None]] = []
 
     def appended(self, log: Log) -> None:
@@ -60,12 +64,12 @@ class Flusher:
         )
 
     def when_flushed(self, log: Log, offset: int) -> Deferred[None]:
-        """Fire when everything before ``offset`` is on disk; fail with LogFailed if that can never be."""
+        """Fire when everything before ``offset`` is on disk; fail with FlushFailed if it never will be. Cancellable."""
         if log.flushed_offset >= offset:
             return succeed(None)
-        waiter: Deferred[None] = Deferred()
-        self._waiting.setdefault(log, []).append((offset, waiter))
-        return waiter
+        if log.failed:
+            return fail(FlushFailed(f"{log.topic}-{log.partition} is not flushed any more: {log.failed}"))
+        return self._waiting.setdefault(log, Waiters()).wait_for(offset)
 
     def on_flushed(self, callback: Callable[[Log], None]) -> None:
         """Call ``callback(log)`` on the reactor after every flush."""
@@ -75,26 +79,25 @@ class Flusher:
         """Fire when no sync is in flight any more."""
         return gatherResults(list(self._in_flight.values()))
 
-    def _flushed(self, _offset: int, log: Log, begun: float) -> None:
+    def _flushed(self, offset: int, log: Log, begun: float) -> None:
         self._counters.flush_seconds.observe(perf_counter() - begun)
         self._finish(log)
-        waiting = self._waiting.pop(log, [])
-        left = [(offset, waiter) for offset, waiter in waiting if offset > log.flushed_offset]
-        if left:
-            self._waiting[log] = left
-        for offset, waiter in waiting:
-            if offset <= log.flushed_offset:
-                waiter.callback(None)
+        # Up to what this sync has covered: the next one has begun, and its thread may move the log's own mark any time.
+        if log in self._waiting:
+            self._waiting[log].reached(offset)
         for callback in self._callbacks:
-            callback(log)
+            try:
+                callback(log)
+            except Exception:  # one who is told must not keep the others from being told
+                _logger.failure("Unhandled error in what follows a flush of {log}", log=log)
 
     def _failed(self, failure: Failure, log: Log) -> None:
         self._counters.flush_failures += 1
         self._again.discard(log)
         self._finish(log)
         self._dirty.pop(log, None)
-        for _, waiter in self._waiting.pop(log, []):
-            waiter.errback(LogFailed(f"{log.topic}-{log.partition} was not flushed: {failure.getErrorMessage()}"))
+        if log in self._waiting:
+            self._waiting.pop(log).fail(f"{log.topic}-{log.partition} was not flushed: {failure.getErrorMessage()}")
 
     def _finish(self, log: Log) -> None:
         del self._in_flight[log]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
+from kafka2011.broker.reactor import in_time
 from kafka2011.broker.sendfile import FileRange
 from kafka2011.errors import InvalidRequest, Kafka2011Error, LogCorrupt, LogError, OffsetOutOfRange, WrongPartition
 from kafka2011.log.segment import FileSlice
@@ -133,4 +134,7 @@ def acked_produce(broker: Broker, request: AckedProduceRequest) -> Answer | Defe
         return (encode_acked_error(failure.value),)
 
     broker.flush(log)
-    return broker.when_flushed(log, end).addCallbacks(lambda _: answer, refused)
+    flushed = in_time(
+        broker.reactor, broker.acks_timeout_s, broker.when_flushed(log, end), f"{log.topic}-{log.partition} not flushed"
+    )
+    return flushed.addCallbacks(lambda _: answer, refused)

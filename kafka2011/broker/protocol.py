@@ -59,6 +59,7 @@ class BrokerProtocol(Protocol):
         self._intake = Intake(broker)
         self._waiting = False
         """An answer waits for a flush."""
+        self._late: Deferred[None] | None = None
         self._held = False
         self._reading = True
         self._gone = False
@@ -105,6 +106,8 @@ class BrokerProtocol(Protocol):
         """Let go of everything."""
         self._gone = True
         self._frames.clear()
+        if self._late is not None:
+            self._late.cancel()
         if self._outbox is not None:
             self._outbox.close()
         self.broker.limits.forget(self)
@@ -184,7 +187,7 @@ class BrokerProtocol(Protocol):
             answer = handlers.acked_produce(broker, request)
             if isinstance(answer, Deferred):
                 self._waiting = True
-                answer.addCallbacks(self._late_answer, lambda failure: self._unforeseen(failure.value))
+                self._late = answer.addCallbacks(self._late_answer, self._no_answer)
             else:
                 outbox.send(answer)
 
@@ -204,6 +207,10 @@ class BrokerProtocol(Protocol):
         if not self._gone and self._outbox is not None:
             self._outbox.send(answer)
             self._go_on()
+
+    def _no_answer(self, failure: Failure) -> None:
+        if not self._gone and failure.value is not None:
+            self._unforeseen(failure.value)
 
     def _go_on(self) -> None:
         self._waiting = False

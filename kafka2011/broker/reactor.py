@@ -6,15 +6,17 @@ Twisted describes its reactor with zope interfaces, which a type checker cannot 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeVar, cast
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, FirstError, gatherResults
 from twisted.internet.task import LoopingCall
 from twisted.internet.threads import deferToThreadPool
 from twisted.python.failure import Failure
 from twisted.python.threadpool import ThreadPool
+
+from kafka2011.errors import RequestTimedOut
 
 T = TypeVar("T")
 
@@ -82,6 +84,25 @@ def within(reactor: Reactor, seconds: float, wait: Deferred[Any]) -> Deferred[bo
 
     wait.addBoth(ended)
     return outcome
+
+
+def in_time(reactor: Reactor, seconds: float, wait: Deferred[T], what: str) -> Deferred[T]:
+    """Cancel ``wait`` unless it fires within ``seconds``; it then fails with RequestTimedOut, which says ``what``."""
+
+    def late(_: object, after: float) -> Failure:
+        return Failure(RequestTimedOut(f"{what} within {after:g} s"))
+
+    return wait.addTimeout(seconds, cast(Any, reactor), onTimeoutCancel=late)
+
+
+def all_of(waits: Sequence[Deferred[None]]) -> Deferred[None]:
+    """Fire when all of ``waits`` have; the first failure is passed on as it is. Cancelling it cancels them."""
+
+    def first_of_them(failure: Failure) -> Failure:
+        first = failure.value
+        return first.subFailure if isinstance(first, FirstError) else failure
+
+    return gatherResults(waits, consumeErrors=True).addCallbacks(lambda _: None, first_of_them)
 
 
 def every(reactor: Reactor, seconds: float, work: Callable[[], object], *, now: bool = False) -> LoopingCall:

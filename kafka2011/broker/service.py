@@ -12,7 +12,7 @@ import os
 import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.internet.error import CannotListenError
@@ -48,6 +48,8 @@ from kafka2011.log.store import LogStore
 from kafka2011.types import BrokerAddress
 from kafka2011.wire import SetSummary, validate_set
 
+T = TypeVar("T")
+
 FIRST_RETENTION_S = 60.0
 BACKLOG = 512
 
@@ -65,6 +67,7 @@ class Broker:
         self.now: Callable[[], float] = reactor.seconds
         self.max_request_size = config.integer("max.socket.request.bytes")
         self.acks_enabled = config["produce.acks.enable"] is True
+        self.acks_timeout_s = config.integer("produce.acks.timeout.ms") / 1000
         self.tls = tls_options(config)
         self.store = LogStore(config.get("log.dir", Path), log_settings(config), clock=clock, journal=self.journal)
         self.limits = Limits(limit_settings(config), self.now)
@@ -216,8 +219,12 @@ class Broker:
         self._flusher.flush(log)
 
     def when_flushed(self, log: Log, offset: int) -> Deferred[None]:
-        """Fires when everything before ``offset`` is on disk and visible."""
+        """Fires when everything before ``offset`` is on disk and visible; fails with FlushFailed. Cancellable."""
         return self._flusher.when_flushed(log, offset)
+
+    def in_disk_thread(self, work: Callable[[], T]) -> Deferred[T]:
+        """Run what waits for the disk in a thread; fires with what it returned."""
+        return in_thread(self.reactor, self._pool, work)
 
     def on_flushed(self, callback: Callable[[Log], None]) -> None:
         """Call ``callback(log)`` after every flush."""

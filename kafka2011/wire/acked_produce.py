@@ -5,6 +5,9 @@ without one. See docs/paper-vs-code.md.
 
     request   i16 level (1 = appended, 2 = flushed) | PRODUCE body
     answer    i32 size | i16 error | i64 first offset | i64 next offset       (both -1 on an error)
+
+Errors are 0.7's codes and 100 to 106 below. After 105 and 106 the set was appended, and it is not known whether it is
+on disk; after every other error nothing was appended.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from enum import IntEnum
 
 from kafka2011.errors import (
     BY_CODE,
+    FlushFailed,
     IllegalTopicName,
     InvalidRequest,
     Kafka2011Error,
@@ -22,6 +26,7 @@ from kafka2011.errors import (
     LogFailed,
     LogFull,
     MessageTooLarge,
+    RequestTimedOut,
 )
 from kafka2011.wire.fields import I16, error_of, frame
 from kafka2011.wire.produce import ProduceRequest, read_produce
@@ -34,7 +39,10 @@ _ERRORS: dict[int, type[Kafka2011Error]] = BY_CODE | {
     102: LogCorrupt,
     103: MessageTooLarge,
     104: IllegalTopicName,
+    105: FlushFailed,
+    106: RequestTimedOut,
 }
+_CODES = {kind: code for code, kind in _ERRORS.items()}
 
 
 class AckLevel(IntEnum):
@@ -71,8 +79,8 @@ def encode_acked_response(first: int, end: int) -> bytes:
 
 
 def encode_acked_error(error: Kafka2011Error) -> bytes:
-    """It was not appended; the code says why (-1: something unforeseen)."""
-    code = next((code for code, kind in _ERRORS.items() if isinstance(error, kind)), -1)
+    """It is not acknowledged; the code says why (-1: something unforeseen)."""
+    code = next((_CODES[kind] for kind in type(error).__mro__ if kind in _CODES), -1)
     return _ANSWER.pack(18, code, -1, -1)
 
 
@@ -83,7 +91,8 @@ def decode_acked_response(body: bytes, where: str = "produce") -> tuple[int, int
     code, first, end = struct.unpack_from(">hqq", body)
     if code in _ERRORS and code not in BY_CODE:
         kind = _ERRORS[code]
-        raise kind(f"{where}: the broker answered {kind.__name__} (code {code}); nothing was appended")
+        fate = "nothing was appended" if kind.definite else "it was appended, and may be on disk or not"
+        raise kind(f"{where}: the broker answered {kind.__name__} (code {code}); {fate}")
     if code:
         raise error_of(code, where)
     return first, end

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from twisted.internet.defer import Deferred, DeferredList, TimeoutError
+from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from consumers.group_protocol.batches import Batch, decode_batches
@@ -13,7 +13,7 @@ from consumers.group_protocol.compression import ZSTD
 from consumers.group_protocol.error_codes import ErrorCode
 from consumers.group_protocol.events import NotKept
 from consumers.group_protocol.handlers.refusals import Refused, refusal
-from kafka2011.broker.reactor import within
+from kafka2011.broker.reactor import all_of
 from kafka2011.errors import Kafka2011Error
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ async def produce(modern: Modern, call: Call) -> Struct | None:
             call.caller.drop("refused", "a produce with acks=0 could not be appended")
         return None
     if waiting:
-        await DeferredList(waiting, consumeErrors=True)
+        await all_of(waiting)
     return Struct(topics=answers)
 
 
@@ -86,18 +86,13 @@ def _tell_what_is_not_kept(modern: Modern, call: Call, topic: str, batch: Batch)
 
 
 def _until_safe(modern: Modern, appended: Appended, timeout_ms: int, answer: Struct) -> Deferred[None]:
-    """Wait for both disks' worth of safety: the log's flush and the producer's note."""
-    safe = modern.intake.when_safe(appended)
-    within(modern.reactor, max(timeout_ms, 1) / 1000, safe)
+    """Wait for both disks' worth of safety, the log's flush and the producer's note; ``answer`` says if it failed."""
 
     def failed(failure: Failure) -> None:
-        if isinstance(failure.value, Kafka2011Error):
-            answer.error, answer.error_message = refusal(failure.value)
-        else:
-            failure.trap(TimeoutError, OSError)
-            timed_out = failure.check(TimeoutError)
-            answer.error = ErrorCode.REQUEST_TIMED_OUT if timed_out else ErrorCode.KAFKA_STORAGE_ERROR
-            answer.error_message = f"appended, but not known to be on disk: {failure.getErrorMessage()}"
+        failure.trap(Kafka2011Error)
+        assert isinstance(failure.value, Kafka2011Error)
+        answer.error, why = refusal(failure.value)
+        answer.error_message = f"appended, but not known to be on disk: {why}"
         answer.base_offset = -1
 
-    return safe.addErrback(failed)
+    return modern.intake.when_safe(appended, max(timeout_ms, 1) / 1000).addErrback(failed)

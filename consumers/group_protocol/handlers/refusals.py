@@ -13,6 +13,7 @@ from kafka2011.errors import (
     LogError,
     MessageTooLarge,
     OffsetOutOfRange,
+    RequestTimedOut,
     WrongPartition,
 )
 
@@ -35,6 +36,7 @@ _CODES: tuple[tuple[type[Kafka2011Error], ErrorCode], ...] = (
     (IllegalTopicName, ErrorCode.INVALID_TOPIC),
     (MessageTooLarge, ErrorCode.MESSAGE_TOO_LARGE),
     (LogError, ErrorCode.KAFKA_STORAGE_ERROR),
+    (RequestTimedOut, ErrorCode.REQUEST_TIMED_OUT),
 )
 
 

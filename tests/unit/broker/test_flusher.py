@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from twisted.internet.defer import CancelledError
 from twisted.python.failure import Failure
+from twisted.python.log import PythonLoggingObserver
 
 from kafka2011.broker.counters import Counters
 from kafka2011.broker.flusher import Flusher
 from kafka2011.clock import ManualClock
-from kafka2011.errors import LogFailed
+from kafka2011.errors import FlushFailed, LogFailed
 from kafka2011.failpoints import activate
 from kafka2011.log.log import Log
 from kafka2011.log.settings import LogSettings
@@ -156,3 +158,85 @@ def test_a_failed_sync_is_final_for_its_log(world: World) -> None:
     world.disk.work()
 
     assert other.flushed_offset == 33
+
+
+def test_a_mark_that_moves_while_waiters_are_told_fires_none_twice(world: World) -> None:
+    """Issue 19 A2: the next sync's thread moves the mark while waiters are told; each is told once, nobody is lost."""
+    fired: list[str] = []
+    world.flusher.when_flushed(world.log, world.append(3)).addCallback(lambda _: the_next_sync_is_quick())
+    second = world.append(3)
+    for name in ("second", "third"):
+        world.flusher.when_flushed(world.log, second).addCallback(lambda _, name=name: fired.append(name))
+    done, work = world.disk.waiting.pop(0)
+    first_end = world.log.end_offset // 2
+    world.log.end_offset, end = first_end, world.log.end_offset  # the sync covers the first set only
+    covered = work()
+    world.log.end_offset = end
+    results: list[Any] = []
+
+    def the_next_sync_is_quick() -> None:
+        results.append(world.disk.waiting[0][1]())
+
+    done(True, covered)
+    assert results == [end], "the mark has moved, and nobody was told yet"
+    world.disk.waiting.pop(0)[0](True, results[0])
+
+    assert fired == ["second", "third"]
+    assert world.told == [end, end]
+
+
+def test_a_cancelled_waiter_leaves_and_the_others_are_told(world: World) -> None:
+    """Issue 19 A2: connections die and requests run out of time; whoever still waits is told, once, good or bad."""
+    failures: list[Failure] = []
+    fired: list[int] = []
+    end = world.append(3)
+    waiters = [world.flusher.when_flushed(world.log, end) for _ in range(4)]
+    waiters[0].addCallback(lambda _: waiters[2].cancel())
+    for number, waiter in enumerate(waiters):
+        waiter.addCallbacks(lambda _, number=number: fired.append(number), failures.append)
+    waiters[1].cancel()
+    world.disk.work()
+    assert fired == [0, 3]
+    assert [failure.check(CancelledError) for failure in failures] == [CancelledError] * 2
+    later = world.flusher.when_flushed(world.log, world.append(3))
+    later.addErrback(failures.append)
+    later.cancel()
+    with activate("log.flush.before_fsync", "raise:EIO"):
+        world.disk.work()
+
+    assert len(failures) == 3
+
+
+def test_a_callback_that_fails_keeps_no_other_from_being_told(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Issue 19 A2: one broken listener is logged as an unhandled error; waiters and other listeners are told."""
+    fired: list[str] = []
+
+    def broken(_: Log) -> None:
+        raise ZeroDivisionError("planted")
+
+    world.flusher.on_flushed(broken)
+    world.flusher.on_flushed(lambda _: fired.append("listener"))
+    world.flusher.when_flushed(world.log, world.append(3)).addCallback(lambda _: fired.append("waiter"))
+    observer = PythonLoggingObserver("twisted")
+    observer.start()
+    try:
+        world.disk.work()
+    finally:
+        observer.stop()
+
+    assert fired == ["waiter", "listener"]
+    assert "Unhandled error" in caplog.text
+    assert "planted" in caplog.text
+
+
+def test_a_failed_log_is_not_waited_for(world: World) -> None:
+    """Issue 19 A1: once a sync has failed, whoever asks later is told at once."""
+    failures: list[Failure] = []
+    end = world.append(3)
+    with activate("log.flush.before_fsync", "raise:EIO"):
+        world.disk.work()
+    world.flusher.when_flushed(world.log, end).addErrback(failures.append)
+
+    assert [failure.check(FlushFailed) for failure in failures] == [FlushFailed]

@@ -7,12 +7,14 @@ import struct
 import pytest
 
 from kafka2011.errors import (
+    FlushFailed,
     InvalidRequest,
     Kafka2011Error,
     LogFailed,
     LogFull,
     MessageTooLarge,
     OffsetOutOfRange,
+    RequestTimedOut,
     UnknownError,
     WrongPartition,
 )
@@ -139,11 +141,16 @@ def test_acked_produce() -> None:
     assert decode_acked_response(encode_acked_response(10, 25)[4:]) == (10, 25)
 
 
-@pytest.mark.parametrize("error", [LogFull, LogFailed, MessageTooLarge, WrongPartition, UnknownError])
+@pytest.mark.parametrize(
+    "error", [LogFull, LogFailed, FlushFailed, RequestTimedOut, MessageTooLarge, WrongPartition, UnknownError]
+)
 def test_acked_errors(error: type[Kafka2011Error]) -> None:
-    """A refused produce names the same error on the client's side."""
-    with pytest.raises(error):
+    """A refused produce names the same error on the client's side, and whether anything was appended."""
+    with pytest.raises(Kafka2011Error) as caught:
         decode_acked_response(encode_acked_error(error("why"))[4:])
+
+    assert type(caught.value) is error
+    assert ("nothing was appended" in str(caught.value)) == (error in (LogFull, LogFailed, MessageTooLarge))
 
 
 def test_unforeseen_errors_are_minus_one() -> None:
