@@ -120,6 +120,10 @@ class LogFull(LogError):
     retriable = True
 
 
+class TooManyTopics(LogFull):
+    """A topic that is not created: the broker holds as many as it may, or is asked for them too fast."""
+
+
 class LogDirectoryInUse(LogError):
     """Another process has this data directory."""
 

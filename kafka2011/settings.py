@@ -87,6 +87,8 @@ LOG = (
     _per_topic("topic.log.roll.hours", "hours", "The same, per topic.", "log (§3.1)"),
     _number("max.topics", 10_000, "topics", "No more topics are created than this (0.7: no limit).", "log (§3.1)",
             at_least=1),
+    _number("max.partitions", 20_000, "partitions", "No more topics are created once those there are have this many "
+            "partitions on this broker (0.7: no limit).", "log (§3.1)", at_least=1),
     _number("max.topic.name.length", 200, "characters", "Longest topic name: letters, digits, dot, dash and "
             "underscore (0.7: 255, nearly any character).", "log (§3.1)", at_least=1, at_most=200),
     Setting("log.corrupt.policy", str, "offline", "", "What to do with a partition whose flushed bytes are damaged: "

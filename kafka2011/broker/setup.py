@@ -76,6 +76,7 @@ def log_settings(config: Config) -> LogSettings:
         retention_size=config.integer("log.retention.size"),
         topic_retention_size=config.topic_map("topic.log.retention.size"),
         max_topics=config.integer("max.topics"),
+        max_partitions=config.integer("max.partitions"),
         max_topic_name_length=config.integer("max.topic.name.length"),
         corrupt_policy="truncate" if config["log.corrupt.policy"] == "truncate" else "offline",
     )

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 
 from kafka2011.failpoints import fail_point
+from kafka2011.log.descriptors import WRITING
 
 SUFFIX = ".kafka"
 _NAME = re.compile(r"([0-9]{1,20})\.kafka\Z")
@@ -45,15 +46,15 @@ class SegmentInfo:
 class Segment:
     """A segment file: where it starts, how many bytes were written, when last. Thread: guarded by its log.
 
-    The file is opened for writing at the first append, so ten thousand segments cost no descriptors.
+    The file is opened when it is written to (``descriptors``), so ten thousand segments cost no descriptors.
     Invariant: the file holds exactly ``size`` bytes that count; a failed write is cut back to it.
     """
 
-    __slots__ = ("_fd", "last_append_ms", "path", "size", "start")
+    __slots__ = ("_unsynced", "last_append_ms", "path", "size", "start")
 
     def __init__(self, start: int, path: Path, size: int, last_append_ms: int) -> None:
         self.start, self.path, self.size, self.last_append_ms = start, path, size, last_append_ms
-        self._fd: int | None = None
+        self._unsynced = False
 
     @classmethod
     def create(cls, directory: Path, start: int, now_ms: int) -> Segment:
@@ -61,7 +62,8 @@ class Segment:
         path = directory / segment_name(start)
         segment = cls(start, path, 0, now_ms)
         fail_point("log.roll.before_create")
-        segment._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _FLAGS, FILE_MODE)
+        with WRITING.using(segment, os.O_RDWR | os.O_CREAT | os.O_EXCL | _FLAGS, FILE_MODE):
+            segment._unsynced = True
         fail_point("log.roll.after_create")
         return segment
 
@@ -75,20 +77,22 @@ class Segment:
 
         A short write goes on where it stopped. The caller judges the error; EIO if even cutting back failed.
         """
-        if self._fd is None:
-            self._fd = os.open(self.path, os.O_RDWR | _FLAGS)
-        try:
-            fail_point("log.append.before_write")
-            written = os.pwrite(self._fd, data, self.size)
-            if written < len(data):
-                rest = memoryview(data)
-                while written < len(data):
-                    fail_point("log.append.short_write")
-                    written += os.pwrite(self._fd, rest[written:], self.size + written)
-            fail_point("log.append.after_write")
-        except OSError:
-            self._cut_back(self._fd)
-            raise
+        with WRITING.using(self, os.O_RDWR | _FLAGS) as fd:
+            try:
+                fail_point("log.append.before_write")
+                written = os.pwrite(fd, data, self.size)
+                if written < len(data):
+                    rest = memoryview(data)
+                    while written < len(data):
+                        fail_point("log.append.short_write")
+                        written += os.pwrite(fd, rest[written:], self.size + written)
+                fail_point("log.append.after_write")
+            except OSError:
+                self._cut_back(fd)
+                raise
+            finally:
+                # After the write: a sync that runs at the same time clears the mark before it begins.
+                self._unsynced = True
         self.size += len(data)
 
     def _cut_back(self, fd: int) -> None:
@@ -101,8 +105,14 @@ class Segment:
     def sync(self) -> None:
         """Force what was written to disk."""
         fail_point("log.flush.before_fsync")
-        if self._fd is not None:
-            os.fsync(self._fd)
+        if self._unsynced:
+            self._unsynced = False
+            try:
+                with WRITING.using(self, os.O_RDWR | _FLAGS) as fd:
+                    os.fsync(fd)
+            except OSError:
+                self._unsynced = True
+                raise
         fail_point("log.flush.after_fsync")
 
     def slice(self, position: int, size: int) -> FileSlice:
@@ -110,10 +120,8 @@ class Segment:
         return FileSlice(os.open(self.path, os.O_RDONLY | _FLAGS), position, size)
 
     def close(self) -> None:
-        """Close the descriptor for writing."""
-        if self._fd is not None:
-            fd, self._fd = self._fd, None
-            os.close(fd)
+        """Close the file, if it is open for writing."""
+        WRITING.close(self)
 
 
 class FileSlice:

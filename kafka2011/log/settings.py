@@ -33,6 +33,7 @@ class LogSettings:
     topic_retention_size: Mapping[str, int] = field(default_factory=dict)
     max_deletes_per_pass: int = 1000
     max_topics: int = 10_000
+    max_partitions: int = 20_000
     max_topic_name_length: int = MAX_NAME_LENGTH
     corrupt_policy: Literal["offline", "truncate"] = "offline"
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from kafka2011.clock import SYSTEM_CLOCK, Clock
-from kafka2011.errors import IllegalTopicName, LogCorrupt, LogError, LogFull, WrongPartition
+from kafka2011.errors import IllegalTopicName, LogCorrupt, LogError, LogFull, TooManyTopics, WrongPartition
 from kafka2011.events import Journal
 from kafka2011.log.checkpoint import RecoveryPoint, read_checkpoint, write_checkpoint
 from kafka2011.log.directory import DIRECTORY_MODE, DirectoryLock, leave_marker, take_marker
@@ -41,7 +42,12 @@ class LogStore:
         self.directory, self.settings, self.clock = directory, settings, clock
         self.journal = journal or Journal(clock=clock)
         self.offline: dict[TopicPartition, LogCorrupt] = {}
+        # Only added to, by one thread at a time; ``list`` of it is one step for the others.
         self._logs: dict[tuple[str, int], Log] = {}
+        self._names: dict[str, int] = {}
+        """Every topic there is, with its number of partitions: what the limits count."""
+        self._n_partitions = 0
+        self._creating = threading.Lock()
         self._points: dict[str, RecoveryPoint] | None = None
         self._topic_created: list[Callable[[str, int], None]] = []
         self._guard = ClockGuard(clock)
@@ -100,7 +106,52 @@ class LogStore:
     def get_or_create(self, topic: str, partition: int) -> Log:
         """The log; its directory, and the topic, are created if need be."""
         log = self.get(topic, partition)
-        return self._create(TopicPartition(topic, partition)) if log is None else log
+        if log is None:
+            log, is_new = self.create(topic, partition)
+            if is_new:
+                self.announce(topic)
+        return log
+
+    def create(self, topic: str, partition: int) -> tuple[Log, bool]:
+        """Make the log unless it is there; True if its topic is new: then ``announce`` it. Thread: any, may block.
+
+        Raises as ``get`` does, and TooManyTopics or LogFull; then nothing is left of it.
+        """
+        with self._creating:
+            log = self.get(topic, partition)
+            if log is not None:
+                return log, False
+            is_new = topic not in self._names
+            if is_new:
+                self.check_room(1, self.partition_count(topic))
+            log = self._logs[topic, partition] = self._create(TopicPartition(topic, partition))
+            self._count(topic)
+        if is_new:
+            self.journal.emit(TopicCreated(topic=topic, partition=partition))
+        return log, is_new
+
+    def announce(self, topic: str) -> None:
+        """Tell whoever wants to know that there is a new topic."""
+        for callback in self._topic_created:
+            callback(topic, self.partition_count(topic))
+
+    def check_room(self, n_topics: int, n_partitions: int) -> None:
+        """Raise TooManyTopics unless this broker may hold so many more."""
+        most_topics, most_partitions = self.settings.max_topics, self.settings.max_partitions
+        if len(self._names) + n_topics > most_topics:
+            raise TooManyTopics(
+                f"no more topics are created: this broker holds {len(self._names)}, max.topics is {most_topics}"
+            )
+        if self._n_partitions + n_partitions > most_partitions:
+            raise TooManyTopics(
+                f"no more topics are created: this broker holds {self._n_partitions} partitions, {n_partitions} more "
+                f"are wanted, max.partitions is {most_partitions}"
+            )
+
+    def _count(self, topic: str) -> None:
+        if topic not in self._names:
+            self._names[topic] = self.partition_count(topic)
+            self._n_partitions += self._names[topic]
 
     def on_topic_created(self, callback: Callable[[str, int], None]) -> None:
         """Call ``callback(topic, n_partitions)`` for every topic created from now on."""
@@ -168,23 +219,16 @@ class LogStore:
             raise WrongPartition(f"{topic} has partitions 0 to {count - 1} on this broker, not {partition}")
 
     def _create(self, where: TopicPartition) -> Log:
-        topics = self.topics()
-        if where.topic not in topics and len(topics) >= self.settings.max_topics:
-            raise LogFull(f"{where.topic} is not created: this broker holds {len(topics)} topics, its most")
         directory = self.directory / str(where)
         try:
             if directory.is_symlink():
                 raise LogCorrupt(f"partition {where} is offline: {directory} is a symbolic link")
             directory.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
-            log = self._opened(where, clean=True, point=None)
+            return self._opened(where, clean=True, point=None)
         except OSError as error:
+            with suppress(OSError):
+                directory.rmdir()  # or the next start would find a topic that never was
             raise LogFull(f"the directory of {where} cannot be made: {error}; try again later") from error
-        self._logs = self._logs | {(where.topic, where.partition): log}
-        if where.topic not in topics:
-            self.journal.emit(TopicCreated(topic=where.topic, partition=where.partition))
-            for callback in self._topic_created:
-                callback(where.topic, self.partition_count(where.topic))
-        return log
 
     def _load(self, where: TopicPartition, clean: bool) -> None:
         try:
@@ -194,6 +238,7 @@ class LogStore:
             reason = str(error) if isinstance(error, LogCorrupt) else f"partition {where} is offline: {error}"
             self.offline[where] = LogCorrupt(reason)
             self.journal.emit(PartitionOffline(topic=where.topic, partition=where.partition, reason=reason))
+        self._count(where.topic)
 
     def _point(self, name: str) -> RecoveryPoint | None:
         """Where to trust a partition up to. One that came after the checkpoint: nowhere. No checkpoint: 0.7's rule."""

@@ -14,6 +14,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from kafka2011.errors import Kafka2011Error
 from kafka2011.log import recovery, store
+from kafka2011.log.descriptors import WRITING
 from kafka2011.log.log import Log
 from kafka2011.log.recovery import Recovery
 from kafka2011.log.segment import FileSlice, Segment
@@ -31,11 +32,11 @@ def short_write_begins_again() -> Mutant:
     """KAFKA-309: after a short write the buffer is written again from its start."""
 
     def append(self: Segment, data: bytes) -> None:
-        if self._fd is None:
-            self._fd = os.open(self.path, os.O_RDWR)
-        written = os.pwrite(self._fd, data, self.size)
-        while written < len(data):
-            written += os.pwrite(self._fd, data[: len(data) - written], self.size + written)
+        with WRITING.using(self, os.O_RDWR) as fd:
+            written = os.pwrite(fd, data, self.size)
+            while written < len(data):
+                written += os.pwrite(fd, data[: len(data) - written], self.size + written)
+        self._unsynced = True
         self.size += len(data)
 
     return patch.object(Segment, "append", append)

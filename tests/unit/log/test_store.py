@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from pathlib import Path
+from types import FrameType
+from unittest.mock import patch
 
 import pytest
 
 from kafka2011.clock import ManualClock
-from kafka2011.errors import IllegalTopicName, LogCorrupt, LogDirectoryInUse, LogFull, WrongPartition
+from kafka2011.errors import IllegalTopicName, LogCorrupt, LogDirectoryInUse, LogFull, TooManyTopics, WrongPartition
 from kafka2011.failpoints import activate
 from kafka2011.log import LogSettings, LogStore
+from kafka2011.log.descriptors import WRITING
 from kafka2011.log.events import StrayEntry, TopicCreated
 from tests.unit.log.conftest import ENTRY, OpenStore
 
@@ -139,9 +143,62 @@ def test_topic_quota(open_store: OpenStore) -> None:
     store = open_store(max_topics=2)
     store.get_or_create("a", 0)
     store.get_or_create("b", 0)
-    with pytest.raises(LogFull, match="its most"):
+    with pytest.raises(LogFull, match=r"max\.topics is 2"):
         store.get_or_create("c", 0)
     assert store.get_or_create("a", 0).append(ENTRY, 1) == (0, 12)
+
+
+def test_partition_quota(open_store: OpenStore, tmp_path: Path) -> None:
+    """Partitions are counted as configured, not as written to; a topic that is refused leaves nothing (issue 20 C2)."""
+    store = open_store(max_partitions=5, num_partitions=2)
+    store.get_or_create("a", 0)
+    store.get_or_create("b", 1)
+    with pytest.raises(TooManyTopics, match=r"max\.partitions is 5"):
+        store.get_or_create("c", 0)
+    assert sorted(path.name for path in (tmp_path / "data").glob("*-*")) == ["a-0", "b-1"]
+    assert store.get_or_create("b", 0).append(ENTRY, 1) == (0, 12)
+
+
+def test_creating_topics_is_linear(open_store: OpenStore) -> None:
+    """The thousandth topic costs what the first did: no step of it looks at all the others (issue 19 B3)."""
+    store = open_store()
+    steps = 0
+
+    def counted(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal steps
+        steps += event == "call"
+
+    def cost_of(name: str) -> int:
+        nonlocal steps
+        steps = 0
+        sys.setprofile(counted)
+        try:
+            store.get_or_create(name, 0)
+        finally:
+            sys.setprofile(None)
+        return steps
+
+    with patch.object(LogStore, "topics", side_effect=AssertionError("every topic was looked at")):
+        first = cost_of("first")
+        for n in range(500):
+            store.get_or_create(f"t{n}", 0)
+        assert cost_of("last") <= first
+
+
+def test_a_thousand_topics_written_to_keep_few_files_open(open_store: OpenStore) -> None:
+    """Issue 19 B3: 1,005 topics exhausted a limit of 1,024 files, and then nobody could connect."""
+    store = open_store()
+    before = len(os.listdir("/proc/self/fd"))
+    with patch.object(WRITING, "most", 20):
+        for n in range(100):
+            store.get_or_create(f"t{n}", 0).append(ENTRY, 1)
+        assert len(os.listdir("/proc/self/fd")) <= before + 20
+        for log in store.logs():
+            assert log.flush() == len(ENTRY)  # through a descriptor opened anew
+            assert log.append(ENTRY, 1) == (12, 24)
+        assert len(os.listdir("/proc/self/fd")) <= before + 20
+    store.close()
+    assert len(os.listdir("/proc/self/fd")) < before
 
 
 def test_a_topic_whose_creation_failed_can_be_created_later(open_store: OpenStore) -> None:
