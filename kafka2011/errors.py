@@ -19,6 +19,7 @@
     ├── ConfigError
     ├── ConnectionFailed          could not reach, or lost, a broker        retriable
     ├── RequestTimedOut           no answer in time                         retriable, not definite
+    ├── NotDelivered              a producer gave messages up               not definite
     └── ProducerClosed / QueueFull
 
 ``retriable``: the same call may succeed later. ``definite``: it certainly had no effect; an error that is not
@@ -27,6 +28,7 @@ definite may have happened or not (a timeout is never proof of failure).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 
@@ -144,6 +146,20 @@ class RequestTimedOut(Kafka2011Error):
 
     retriable = True
     definite = False
+
+
+class NotDelivered(Kafka2011Error):
+    """A producer gave up messages it had accepted, or cannot know whether they arrived."""
+
+    definite = False
+
+    def __init__(self, n_messages: int, reasons: Mapping[str, int]) -> None:
+        self.n_messages, self.reasons = n_messages, dict(reasons)
+        why = "; ".join(f"{n} × {reason}" for reason, n in self.reasons.items())
+        super().__init__(
+            f"accepted by send() and not delivered: {n_messages} ({why}) Send them again, or give the producer an "
+            "on_drop handler, which is told of each loss and then decides"
+        )
 
 
 class ProducerClosed(Kafka2011Error):

@@ -6,7 +6,9 @@ import logging
 from dataclasses import dataclass
 from typing import ClassVar
 
-from kafka2011.events import Event
+from kafka2011.events import Entry, Event, Journal
+
+_MOST_WARNINGS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,3 +41,27 @@ class CallbackFailed(Event):
     level: ClassVar[int] = logging.ERROR
 
     error: str
+
+
+def warn_by_log(journal: Journal) -> None:
+    """Log the first warning of each kind and reason, for a program that gave the producer neither handler nor journal.
+
+    Python shows warnings of ``logging`` on stderr unless the program says otherwise. How many messages each reason
+    cost is in ``Producer.counters``, and ``close()`` raises it: saying it for every batch would bury the first line.
+    """
+    logger = logging.getLogger("kafka2011.producer")
+    told: set[tuple[str, str]] = set()
+
+    def warn(entry: Entry) -> None:
+        event = entry.event
+        if isinstance(event, BrokerUnreachable):
+            kind, text = (event.name, event.broker), f"{event.broker}: {event.error} Trying again"
+        elif isinstance(event, MessagesDropped):
+            kind, text = (event.name, event.reason), f"dropped {event.n_messages} of {event.topic!r}: {event.reason}"
+        else:
+            return
+        if kind not in told and len(told) < _MOST_WARNINGS:
+            told.add(kind)
+            logger.warning("%s (said once; Producer.counters has the numbers)", text)
+
+    journal.subscribe(warn)

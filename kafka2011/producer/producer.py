@@ -6,18 +6,22 @@
     producer.send("topic1", set)
 
 Nobody acknowledges what is sent (§5): ``send`` returns nothing, and what is lost on the way is known only where the
-producer itself noticed. That it tells, always: ``counters``, ``on_drop``, the journal. To judge loss, ask for ``acks``,
-which 2011 had not, or for an ``Audit`` (§4).
+producer itself noticed. That it tells, always: ``counters``, the journal, and either your ``on_drop`` or, without one, a
+warning in the log and NotDelivered from ``close``. To judge loss, ask for ``acks``, which 2011 had not, or for an
+``Audit`` (§4).
 
 Paper: §3 (API), §3.2 (choice of the partition), §5 (batches).
 """
 
 from __future__ import annotations
 
+import atexit
+import logging
 import os
 import ssl
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Callable, Sequence
 from types import TracebackType
 
@@ -25,6 +29,7 @@ from kafka2011.clock import SYSTEM_CLOCK, Clock
 from kafka2011.errors import (
     ConfigError,
     Kafka2011Error,
+    NotDelivered,
     ProducerClosed,
     RequestTimedOut,
 )
@@ -33,7 +38,7 @@ from kafka2011.producer.audit import Audit, AuditTimer
 from kafka2011.producer.batch import Item, Messages, Parcel, check_sizes, measure, payload_of
 from kafka2011.producer.carrier import Acks, Carrier, OnFull, ProducerSettings
 from kafka2011.producer.counters import Counters
-from kafka2011.producer.events import CallbackFailed, MessagesDropped
+from kafka2011.producer.events import CallbackFailed, MessagesDropped, warn_by_log
 from kafka2011.producer.partitioner import Key, Partitioner, hash_partitioner
 from kafka2011.producer.routing import Router, StaticRouter, parse_brokers
 from kafka2011.producer.sender import AsyncSender, Sender, SyncSender
@@ -109,8 +114,12 @@ class Producer:
         self._audit = audit
         self._on_drop = on_drop
         self._journal = journal or Journal()
+        if journal is None and on_drop is None:
+            warn_by_log(self._journal)
         self._clock = clock
         self._counters = Counters()
+        self._given_up: Counter[str] = Counter()
+        """What ``send`` had accepted and was not delivered, by reason."""
         self._closing = self._closed = False
         self._start()
         _producers.add(self)
@@ -131,7 +140,8 @@ class Producer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        # An error on its way out is not hidden behind another; what was dropped has been logged or called back.
+        self._close(30.0, tell=kind is None)
 
     def send(self, topic: str, messages: Messages, key: Key | None = None) -> None:
         """Publish a MessageSet, a Message, bytes, or a list of either, to one partition of ``topic``."""
@@ -170,7 +180,14 @@ class Producer:
                 return
 
     def close(self, timeout: float | None = 30.0) -> None:
-        """Send what is queued, then close; what cannot be sent in time is dropped, counted and called back."""
+        """Send what is queued, then close; what cannot be sent in time is dropped, counted and called back.
+
+        Without an ``on_drop`` of yours, raise NotDelivered if this producer gave up anything since it was made. What
+        ``on_full="drop"`` turned away at the door was turned away at your word and does not count.
+        """
+        self._close(timeout, tell=True)
+
+    def _close(self, timeout: float | None, *, tell: bool) -> None:
         deadline = None if timeout is None else self._clock.monotonic() + timeout
         with self._lock:
             first, self._closing = not self._closing, True
@@ -186,6 +203,8 @@ class Producer:
                 sender.close(deadline)
             closed += left
         self._router.close()
+        if tell and self._on_drop is None and self._given_up:
+            raise NotDelivered(sum(self._given_up.values()), self._given_up)
 
     @property
     def counters(self) -> Counters:
@@ -229,6 +248,8 @@ class Producer:
             self._counters.drop(n, reason)
             if at_the_door:
                 self._counters.accepted += n
+            else:
+                self._given_up[reason] += n
         self._journal.emit(MessagesDropped(topic=topic, n_messages=n, reason=reason))
         if self._on_drop is not None:
             try:
@@ -264,4 +285,16 @@ def _after_fork() -> None:
         producer._start()
 
 
+def _at_exit() -> None:
+    """Say what is lost with a program that ends without ``close()``."""
+    for producer in list(_producers):
+        counters = producer.counters
+        left = counters.accepted - counters.sent - counters.dropped
+        if left and not producer._closing:
+            logging.getLogger("kafka2011.producer").warning(
+                "the program ended without Producer.close(): %d messages were still queued and are lost", left
+            )
+
+
 os.register_at_fork(after_in_child=_after_fork)
+atexit.register(_at_exit)

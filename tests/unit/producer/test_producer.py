@@ -115,7 +115,8 @@ def test_many_threads_share_a_producer(broker: PuppetBroker) -> None:
 
 def test_the_eleventh_of_ten_raises() -> None:
     """A full queue refuses by name under the policy ``raise`` (spec §11), and takes nothing of the set."""
-    with Producer(nobody_listens(), queue_size=10, linger_ms=3_600_000, on_full="raise", connect_timeout_s=0.01) as p:
+    quick = {"linger_ms": 3_600_000, "connect_timeout_s": 0.01, "on_drop": Drops()}
+    with Producer(nobody_listens(), queue_size=10, on_full="raise", **quick) as p:  # type: ignore[arg-type]
         p.send("clicks", [b"x"] * 10)
         with pytest.raises(QueueFull, match="holds 10 messages"):
             p.send("clicks", b"y")
@@ -157,8 +158,8 @@ def test_a_blocked_send_goes_on_when_there_is_room(broker: PuppetBroker) -> None
 
 def test_the_queue_is_bounded_in_bytes_too() -> None:
     """Large messages fill the queue by bytes, long before their number does."""
-    address = nobody_listens()
-    with Producer(address, queue_bytes=1000, linger_ms=3_600_000, on_full="raise", connect_timeout_s=0.01) as p:
+    quick = {"linger_ms": 3_600_000, "connect_timeout_s": 0.01, "on_drop": Drops()}
+    with Producer(nobody_listens(), queue_bytes=1000, on_full="raise", **quick) as p:  # type: ignore[arg-type]
         p.send("clicks", b"x" * 900)
         with pytest.raises(QueueFull, match="900 bytes"):
             p.send("clicks", b"x" * 101)
