@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from consumers.cluster.cluster import Cluster, Size
+from consumers.cluster.cluster import PORTS_FROM_BASE, Cluster, Size
 from consumers.cluster.processes import ClusterError, Process
 from kafka2011.cli.output import CONTEXT, fail, json_option, note, show
 
@@ -26,6 +26,14 @@ _directory = click.option(
 )
 
 
+port_base_option = click.option(
+    "--port-base",
+    type=click.IntRange(1024, 65535 - PORTS_FROM_BASE),
+    metavar="N",
+    help=f"Take ports N to N + {PORTS_FROM_BASE - 1} instead of the usual ones, so that two clusters can run at once.",
+)
+
+
 @click.group(context_settings=CONTEXT)
 def cluster() -> None:
     """A ZooKeeper-backed cluster of processes on this machine.
@@ -35,6 +43,7 @@ def cluster() -> None:
     kafka2011 cluster status             what runs, where, and what it says
     kafka2011 cluster kill broker-1      SIGKILL; `cluster up` heals it
     kafka2011 cluster down               stop everything, keep the data
+    kafka2011 cluster up --port-base N   a second cluster beside the first
     """
 
 
@@ -45,6 +54,7 @@ def cluster() -> None:
 @click.option("--partitions", type=click.IntRange(1, 1000), help="Partitions per topic and broker [4, or as before].")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A broker setting, for every broker.")
 @click.option("--any-ports", is_flag=True, help="Take free ports instead of the usual ones.")
+@port_base_option
 @click.option("--observatory/--no-observatory", default=True, help="Start the page, too.")
 def up(
     directory: Path,
@@ -53,12 +63,14 @@ def up(
     partitions: int | None,
     settings: tuple[str, ...],
     any_ports: bool,
+    port_base: int | None,
     observatory: bool,
 ) -> None:
     """Start the cluster, or what is missing of it.
 
     \b
     kafka2011 cluster up --brokers 5 --partitions 8
+    kafka2011 cluster up --dir second --port-base 20000
     kafka2011 cluster up --set log.flush.interval=1
     """
     before = Cluster(directory).size
@@ -67,7 +79,7 @@ def up(
         brokers=brokers or before.brokers,
         partitions=partitions or before.partitions,
     )
-    running = Cluster(directory, size, settings=settings, any_ports=any_ports, say=note)
+    running = Cluster(directory, size, settings=settings, any_ports=any_ports, port_base=port_base, say=note)
     try:
         running.up()
         if observatory:
@@ -82,11 +94,12 @@ def up(
     note(f"try         export KAFKA2011_ZOOKEEPER={running.zookeeper}")
     note("            echo hello | kafka2011 produce greetings -z $KAFKA2011_ZOOKEEPER")
     note("            kafka2011 consume --group me --topic greetings --from-beginning -n 1")
+    note(f"stop it     kafka2011 cluster down --dir {directory}")
 
 
 def observatory_process(running: Cluster, *extra: str) -> Process:
     """How to start the page for a cluster."""
-    port = running.port("observatory", "port", 8011)
+    port = running.port("observatory", "port", "observatory")
     arguments = ["kafka2011", "observatory", "--zookeeper", running.zookeeper, "--port", str(port)]
     arguments += ["--cluster-dir", str(running.directory), *extra]
     return Process("observatory", "observatory", arguments)

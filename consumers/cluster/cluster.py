@@ -1,7 +1,7 @@
 """A ZooKeeper-backed cluster on this machine: bring it up, heal it, tell its state, take it down.
 
-``up`` is idempotent: it starts what does not run, on the ports it had before where they are still free, and
-leaves the rest alone. So the answer to any kill -9 is ``up`` again.
+``up`` is idempotent: it starts what does not run and leaves the rest alone. So the answer to any kill -9 is ``up``
+again. A process takes its usual port; if another program has that, the port it had before, or any free one.
 
 Paper: §3.2 (the registries a broker joins), §5 (brokers as separate machines; here, processes).
 """
@@ -17,7 +17,10 @@ from typing import Any
 
 from consumers.cluster.processes import Process, Processes
 
-PREFERRED_PORTS = {"zookeeper": 2181, "broker": 9092, "modern": 9192, "admin": 9292, "observatory": 8011}
+USUAL_PORTS = {"zookeeper": 2181, "broker": 9092, "modern": 9192, "admin": 9292, "observatory": 8011}
+_FROM_BASE = {"zookeeper": 0, "observatory": 5, "broker": 10, "modern": 40, "admin": 70}
+PORTS_FROM_BASE = 100
+"""How many ports in a row a cluster with a port base may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,7 @@ class Cluster:
         settings: tuple[str, ...] = (),
         with_parent: bool = False,
         any_ports: bool = False,
+        port_base: int | None = None,
         say: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.processes = Processes(directory, with_parent=with_parent)
@@ -52,7 +56,10 @@ class Cluster:
             "partitions": self.size.partitions,
         }
         self.processes.facts["settings"] = list(self.settings)
-        self._any_ports, self._say = any_ports, say
+        self._ports = self.processes.facts.setdefault("ports", {"any": False, "base": None})
+        if any_ports or port_base is not None:
+            self._ports.update(any=any_ports, base=port_base)
+        self._say = say
 
     @property
     def directory(self) -> Path:
@@ -72,7 +79,7 @@ class Cluster:
 
     def _start_zookeeper(self) -> None:
         name = "zookeeper"
-        port = self.port(name, "port", PREFERRED_PORTS["zookeeper"])
+        port = self.port(name, "port", "zookeeper")
         arguments = ["kafka2011", "zk", "start", "--port", str(port), "--servers", str(self.size.zookeepers)]
         arguments += ["--data-dir", str(self.directory / "zookeeper")]
         process = self.processes.start(Process(name, "zookeeper", arguments))
@@ -85,27 +92,44 @@ class Cluster:
         settings = {
             "zk.connect": self.zookeeper,
             "num.partitions": str(self.size.partitions),
-            "modern.port": str(self.port(name, "modern_port", PREFERRED_PORTS["modern"] + number)),
-            "admin.port": str(self.port(name, "admin_port", PREFERRED_PORTS["admin"] + number)),
+            "modern.port": str(self.port(name, "modern_port", "modern", number)),
+            "admin.port": str(self.port(name, "admin_port", "admin", number)),
         }
         arguments = ["kafka2011", "broker", "start", "--brokerid", str(number)]
         arguments += ["--log-dir", str(self.directory / name)]
-        arguments += ["--port", str(self.port(name, "port", PREFERRED_PORTS["broker"] + number))]
+        arguments += ["--port", str(self.port(name, "port", "broker", number))]
         for key, value in settings.items():
             arguments += ["--set", f"{key}={value}"]
         for setting in self.settings:
             arguments += ["--set", setting]
         return Process(name, "broker", arguments)
 
-    def port(self, name: str, which: str, preferred: int) -> int:
-        """The port ``name`` had before, else the preferred one; 0 (the process chooses) if that is taken."""
+    def port(self, name: str, which: str, kind: str, number: int = 0) -> int:
+        """The usual port of the ``number``-th process of a kind, or the one ``name`` had before; 0 lets it choose."""
         known = self.processes.all.get(name)
         before = _port_before(known, which) if known is not None else 0
-        wanted = before or (0 if self._any_ports else preferred)
-        if wanted == 0 or (known is not None and known.running) or _is_free(wanted):
-            return wanted
-        self._say(f"port {wanted} is taken; {name} takes a free one")
-        return 0
+        if known is not None and known.running:
+            return before
+        usual = self._usual(kind, number)
+        for wanted in filter(None, (usual, before)):
+            if _is_free(wanted):
+                break
+        else:
+            wanted = 0
+        if usual and wanted != usual:
+            instead = f"{wanted} as before" if wanted else "a free one"
+            self._say(
+                f"ATTENTION: another program listens on port {usual}; {name} ({kind}) takes {instead}. Programs that "
+                f"name 127.0.0.1:{usual} reach the other one"
+            )
+        return wanted
+
+    def _usual(self, kind: str, number: int) -> int:
+        """The port a process of this cluster has when nobody is in the way; 0 if any will do."""
+        if self._ports["any"]:
+            return 0
+        base = self._ports["base"]
+        return number + (USUAL_PORTS[kind] if base is None else int(base) + _FROM_BASE[kind])
 
     def start(self, process: Process, *, timeout_s: float = 60.0) -> Process:
         """Start one more process beside ZooKeeper and the brokers (a consumer, the page, …)."""

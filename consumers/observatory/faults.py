@@ -199,8 +199,8 @@ class Faults:
     def _start(self, process: Process) -> str:
         if process.running:
             raise FaultRefused(f"{process.name} runs already")
-        # It ends with the page, as everything of a demo ends with the demo.
-        Processes(self._directory, with_parent=True).start(process)
+        # It belongs to the cluster, not to the page: whoever takes the cluster down stops it, cleanly, with the rest.
+        Processes(self._directory).start(process)
         return f"{process.name} is back"
 
     def _flip(self, process: Process) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 
+from consumers.cluster.cli import port_base_option
 from consumers.cluster.cluster import Size
 from consumers.cluster.processes import ClusterError
 from hadoop_etl.demo.show import Choices, Demo
@@ -42,6 +43,7 @@ class Duration(click.ParamType[float]):
 @click.option("--members", default=2, show_default=True, type=click.IntRange(0, 20), help="Of the modern group.")
 @click.option("--rate", default=200.0, show_default=True, type=click.FloatRange(1, 50_000), help="Events per second.")
 @click.option("--dir", "directory", type=click.Path(file_okay=False, path_type=Path), help="Keep the data here.")
+@port_base_option
 @click.option("--spark/--no-spark", default=True, help="Load with Spark, or in one process without a JVM.")
 @click.option("--observatory/--no-observatory", default=True, help="Serve the page.")
 @click.option("--browser/--no-browser", default=True, help="Open the page in a browser.")
@@ -56,6 +58,7 @@ def demo(
     members: int,
     rate: float,
     directory: Path | None,
+    port_base: int | None,
     spark: bool,
     observatory: bool,
     browser: bool,
@@ -71,10 +74,17 @@ def demo(
     kafka2011 demo
     kafka2011 demo --for 90s --no-browser
     kafka2011 demo --brokers 5 --partitions 8 --dir my-demo
+    kafka2011 demo --port-base 20000                            # beside another one
     """
     choices = Choices(
         size=Size(zookeepers=int(zookeepers), brokers=brokers, partitions=partitions),
-        consumers=consumers, members=members, rate=rate, spark=spark, observatory=observatory, faults=faults,
+        consumers=consumers,
+        members=members,
+        rate=rate,
+        spark=spark,
+        observatory=observatory,
+        faults=faults,
+        port_base=port_base,
     )
     place = directory or Path(tempfile.mkdtemp(prefix="kafka2011-demo-"))
     over = threading.Event()

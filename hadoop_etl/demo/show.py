@@ -38,6 +38,7 @@ class Choices:
     spark: bool = True
     observatory: bool = True
     faults: bool = True
+    port_base: int | None = None
 
 
 class Demo:
@@ -45,7 +46,9 @@ class Demo:
 
     def __init__(self, directory: Path, choices: Choices, say: Callable[[str], None]) -> None:
         self._choices, self._say = choices, say
-        self.cluster = Cluster(directory, choices.size, settings=_SETTINGS, with_parent=True, say=say)
+        self.cluster = Cluster(
+            directory, choices.size, settings=_SETTINGS, with_parent=True, port_base=choices.port_base, say=say
+        )
         self.directory = directory
         self._night = Night(directory, self.cluster, "local[*]" if choices.spark else "inline", say)
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
-from importlib.metadata import entry_points
+from collections.abc import Iterator
 from typing import BinaryIO
 
 import click
@@ -18,6 +17,7 @@ from kafka2011.cli.output import CONTEXT, PARTITION, check_topic, counted, fail,
 from kafka2011.errors import MessageTooLarge
 from kafka2011.producer import Codec, Producer, Router, StaticRouter, parse_brokers
 from kafka2011.producer.carrier import Acks
+from kafka2011.producer.routing import zookeeper_router
 
 MAX_MESSAGE_SIZE = 1_000_000
 _CHUNK = 1 << 16
@@ -123,10 +123,7 @@ class _Drops:
 def _router(brokers: str, zookeeper: str | None, partition: int | None) -> Router:
     if zookeeper is None:
         return StaticRouter(parse_brokers(brokers), (-1,) if partition is None else (partition,))
-    for plugin in entry_points(group="kafka2011.routers", name="zookeeper"):
-        make: Callable[[str], Router] = plugin.load()
-        return make(zookeeper)
-    raise click.UsageError("--zookeeper needs the package zk_registry: pip install 'kafka2011[zk]'")
+    return zookeeper_router(zookeeper)
 
 
 def _send_keyed(producer: Producer, topic: str, lines: list[bytes], separator: bytes) -> None:

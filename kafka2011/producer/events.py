@@ -35,6 +35,16 @@ class MessagesDropped(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeyIgnored(Event):
+    """A message was sent with a key to a plain broker list, which does not know the partitions: the broker picks."""
+
+    level: ClassVar[int] = logging.WARNING
+    section: ClassVar[str] = "§3.2"
+
+    topic: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CallbackFailed(Event):
     """The application's own ``on_drop`` raised; the producer goes on."""
 
@@ -58,10 +68,16 @@ def warn_by_log(journal: Journal) -> None:
             kind, text = (event.name, event.broker), f"{event.broker}: {event.error} Trying again"
         elif isinstance(event, MessagesDropped):
             kind, text = (event.name, event.reason), f"dropped {event.n_messages} of {event.topic!r}: {event.reason}"
+        elif isinstance(event, KeyIgnored):
+            kind = (event.name, event.topic)
+            text = (
+                f"the keys of {event.topic!r} have no effect: a plain broker list does not know the partitions. Use "
+                "Producer(zookeeper=...) or StaticRouter(brokers, partitions=...)"
+            )
         else:
             return
         if kind not in told and len(told) < _MOST_WARNINGS:
             told.add(kind)
-            logger.warning("%s (said once; Producer.counters has the numbers)", text)
+            logger.warning("%s (said once; numbers are in Producer.counters)", text)
 
     journal.subscribe(warn)

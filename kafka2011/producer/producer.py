@@ -6,8 +6,8 @@
     producer.send("topic1", set)
 
 Nobody acknowledges what is sent (§5): ``send`` returns nothing, and what is lost on the way is known only where the
-producer itself noticed. That it tells, always: ``counters``, the journal, and either your ``on_drop`` or, without one, a
-warning in the log and NotDelivered from ``close``. To judge loss, ask for ``acks``, which 2011 had not, or for an
+producer itself noticed. That it tells, always: ``counters``, the journal, and either your ``on_drop`` or, without one,
+a warning in the log and NotDelivered from ``close``. To judge loss, ask for ``acks``, which 2011 had not, or for an
 ``Audit`` (§4).
 
 Paper: §3 (API), §3.2 (choice of the partition), §5 (batches).
@@ -38,13 +38,15 @@ from kafka2011.producer.audit import Audit, AuditTimer
 from kafka2011.producer.batch import Item, Messages, Parcel, check_sizes, measure, payload_of
 from kafka2011.producer.carrier import Acks, Carrier, OnFull, ProducerSettings
 from kafka2011.producer.counters import Counters
-from kafka2011.producer.events import CallbackFailed, MessagesDropped, warn_by_log
+from kafka2011.producer.events import CallbackFailed, KeyIgnored, MessagesDropped, warn_by_log
 from kafka2011.producer.partitioner import Key, Partitioner, hash_partitioner
-from kafka2011.producer.routing import Router, StaticRouter, parse_brokers
+from kafka2011.producer.routing import Router, StaticRouter, parse_brokers, zookeeper_router
 from kafka2011.producer.sender import AsyncSender, Sender, SyncSender
 from kafka2011.producer.ways import Ways
 from kafka2011.types import BrokerAddress
 from kafka2011.wire import Codec
+
+DEFAULT_BROKERS = "127.0.0.1:9092"
 
 OnDrop = Callable[[str, int, str], None]
 """Called with topic, number of messages and reason for everything the producer gives up."""
@@ -52,6 +54,9 @@ OnDrop = Callable[[str, int, str], None]
 
 class Producer:
     """Publish messages to brokers. Thread: any.
+
+    Brokers are named as ``"host:port,host:port"`` (0.7's ``broker.list``; default 127.0.0.1:9092), found in
+    ZooKeeper (``zookeeper="host:port/chroot"``, 0.7's ``zk.connect``), or asked of a Router of yours.
 
     Asynchronous by default: ``send`` queues, a thread per broker sends. With ``sync=True`` ``send`` returns when the
     kernel (with ``acks``: the broker) has the messages, and raises if that failed.
@@ -63,8 +68,9 @@ class Producer:
 
     def __init__(
         self,
-        brokers: str | Sequence[BrokerAddress] | Router = "127.0.0.1:9092",
+        brokers: str | Sequence[BrokerAddress] | Router | None = None,
         *,
+        zookeeper: str | None = None,
         partitioner: Partitioner | None = None,
         batch_size: int = 200,
         linger_ms: float = 5.0,
@@ -88,7 +94,7 @@ class Producer:
             raise ConfigError("batch_size, queue_size, queue_bytes and max_message_size are at least 1, the rest 0")
         if on_full not in ("block", "drop", "raise") or acks not in ("none", "appended", "flushed"):
             raise ConfigError("on_full is block, drop or raise; acks is none, appended or flushed")
-        self._router = _router(brokers)
+        self._router = _router(brokers, zookeeper)
         if partitioner is not None and isinstance(self._router, StaticRouter) and not self._router.knows_partitions:
             raise ConfigError(
                 "a partitioner needs to know the partitions, and a plain broker list does not; use "
@@ -120,6 +126,7 @@ class Producer:
         self._counters = Counters()
         self._given_up: Counter[str] = Counter()
         """What ``send`` had accepted and was not delivered, by reason."""
+        self._keys_ignored: set[str] = set()
         self._closing = self._closed = False
         self._start()
         _producers.add(self)
@@ -158,6 +165,8 @@ class Producer:
         way = self._sticky.get(topic)
         if way is None or way.left < 0 or key is not None:
             way = self._ways.choose(topic, key)
+            if key is not None and way.lane.partition < 0:
+                self._tell_key_ignored(topic)
         way.left -= len(items)
         if items and not way.sender.put(way.lane, items, size):
             self._report(topic, len(items), "the queue is full", at_the_door=True)
@@ -257,6 +266,11 @@ class Producer:
             except Exception as error:  # the application's code must not end our thread
                 self._journal.emit(CallbackFailed(error=repr(error)))
 
+    def _tell_key_ignored(self, topic: str) -> None:
+        if topic not in self._keys_ignored:
+            self._keys_ignored.add(topic)
+            self._journal.emit(KeyIgnored(topic=topic))
+
     def _publish_audit(self) -> None:
         if self._audit is None:
             return
@@ -268,7 +282,13 @@ class Producer:
                 self._report(self._audit.topic, len(events), str(error), at_the_door=True)
 
 
-def _router(brokers: str | Sequence[BrokerAddress] | Router) -> Router:
+def _router(brokers: str | Sequence[BrokerAddress] | Router | None, zookeeper: str | None) -> Router:
+    if zookeeper is not None:
+        if brokers is not None:
+            raise ConfigError("a producer finds its brokers by a list or through ZooKeeper; name one of the two")
+        return zookeeper_router(zookeeper)
+    if brokers is None:
+        brokers = DEFAULT_BROKERS
     if isinstance(brokers, str):
         return StaticRouter(parse_brokers(brokers))
     if isinstance(brokers, (list, tuple)):

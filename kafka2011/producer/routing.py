@@ -8,7 +8,8 @@ Paper: §3.2 (the broker registry), §3 (a producer publishes to a randomly or s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib.metadata import entry_points
 from typing import Protocol
 
 from kafka2011.errors import ConfigError, ConnectionFailed
@@ -64,6 +65,17 @@ class StaticRouter:
 
     def close(self) -> None:
         """Nothing to do."""
+
+
+def zookeeper_router(connect: str) -> Router:
+    """A router over the broker registry at ``connect``: a plug-in, since this package knows no ZooKeeper."""
+    for plugin in entry_points(group="kafka2011.routers", name="zookeeper"):
+        try:
+            make: Callable[[str], Router] = plugin.load()
+        except ModuleNotFoundError:
+            break
+        return make(connect)
+    raise ConfigError("finding brokers in ZooKeeper needs the package kazoo: pip install 'kafka2011[zk]'")
 
 
 def parse_brokers(text: str) -> list[BrokerAddress]:

@@ -19,7 +19,7 @@ def test_close_raises_what_was_not_delivered(caplog: pytest.LogCaptureFixture) -
     producer = Producer(nobody_listens(), retries=0, connect_timeout_s=0.01)
     producer.send("clicks", [b"a", b"b"])
 
-    with pytest.raises(NotDelivered, match="not delivered: 2 .*Connection refused") as raised:
+    with pytest.raises(NotDelivered, match=r"not delivered: 2 .*Connection refused") as raised:
         producer.close()
 
     assert raised.value.n_messages == 2
@@ -75,3 +75,12 @@ def test_a_program_that_forgets_to_close_is_told() -> None:
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
 
     assert "without Producer.close(): 1 messages were still queued" in ended.stderr
+
+
+def test_a_key_without_effect_is_said_once(broker: PuppetBroker, caplog: pytest.LogCaptureFixture) -> None:
+    """A key sent through a plain broker list is ignored, as in 0.7, but not without a word (issue 22 A6)."""
+    with Producer(broker.address) as producer:
+        for _ in range(3):
+            producer.send("clicks", b"x", key="member42")
+
+    assert caplog.text.count("the keys of 'clicks' have no effect") == 1

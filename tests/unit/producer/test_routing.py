@@ -142,6 +142,12 @@ def test_a_broker_may_vanish_while_its_messages_are_passed_on(make_broker: MakeB
     assert len(alive.received(sent)) == sent
 
 
+def test_brokers_are_named_or_found_not_both() -> None:
+    """A producer with a broker list and a ZooKeeper is refused: one of them would be ignored (0.7 did so, too)."""
+    with pytest.raises(ConfigError, match="name one of the two"):
+        Producer("127.0.0.1:9092", zookeeper="127.0.0.1:2181")
+
+
 def test_a_key_is_not_given_to_another_partition(make_broker: MakeBroker) -> None:
     """While the broker of a key's partition is away the message waits, then it is dropped and told (§3.2)."""
     dead, other = make_broker(), make_broker()
