@@ -9,12 +9,12 @@ Paper: §3.2 (the registries), §4 (lag is what operators watch).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from typing import Protocol
 
 from consumers.algorithm1.registries import View
+from consumers.event_time import event_time
 from kafka2011.client import BrokerConnection
 from kafka2011.clock import SYSTEM_CLOCK
 from kafka2011.errors import Kafka2011Error
@@ -90,6 +90,7 @@ class ZooKeeperGroups:
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
         self.brokers = BrokerRegistry(registry)
+        self._time_of = event_time(registry)
         self._session: ZooKeeperSession | None = None
 
     @classmethod
@@ -154,16 +155,9 @@ class ZooKeeperGroups:
         )
 
     def _age_s(self, payload: bytes | None) -> float | None:
-        """How old an event is; None if it is not an event of a registered schema."""
-        if payload is None or payload[:1] != b"\0":
-            return None
-        try:
-            from zk_registry.schemas import ZooKeeperSchemaRegistry  # needs the avro extra
-
-            time_ms = ZooKeeperSchemaRegistry(self.registry).decode(payload).get("timestamp")
-        except (Kafka2011Error, ModuleNotFoundError):
-            return None  # a payload of another kind: the bytes are lag enough
-        return max(0.0, (SYSTEM_CLOCK.wall_ms() - time_ms) / 1000) if isinstance(time_ms, int) else None
+        """How old an event is; None if its payload says nothing of it: the bytes are lag enough."""
+        time_ms = None if payload is None else self._time_of(payload)
+        return None if time_ms is None else max(0.0, (SYSTEM_CLOCK.wall_ms() - time_ms) / 1000)
 
     def forget(self, group: str) -> None:
         """Delete the stored offsets: the group begins anew."""
@@ -211,7 +205,6 @@ class _Ends:
             self._connections.pop(partition.broker_id).close()
             return None
 
-
     def payload(self, topic: str, partition: BrokerPartition, offset: int) -> bytes | None:
         """The message at an offset; None if it cannot be had."""
         connection = self._connections.get(partition.broker_id)
@@ -220,14 +213,3 @@ class _Ends:
         except Kafka2011Error:
             return None  # out of range, too large to peek at, or the broker went away
         return found[0].payload if found else None
-
-
-@contextmanager
-def zookeeper_groups(connect: str) -> Iterator[ZooKeeperGroups]:
-    """The groups of one ZooKeeper, for the length of a ``with`` block."""
-    opened = ZooKeeperGroups.open({"zookeeper": connect})
-    assert opened is not None
-    try:
-        yield opened
-    finally:
-        opened.close()

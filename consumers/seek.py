@@ -9,7 +9,7 @@ Paper: §3.1 ("a consumer can deliberately rewind back to an old offset and re-c
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -23,6 +23,9 @@ from zk_registry.offsets import OffsetRegistry
 _ALL_SEGMENTS = 100_000
 
 
+TimeOf = Callable[[bytes], int | None]
+
+
 @dataclass(frozen=True, slots=True)
 class Move:
     """One line of a plan; ``old`` None = nothing was stored."""
@@ -31,12 +34,18 @@ class Move:
     partition: BrokerPartition
     old: int | None
     new: int
+    why: str
+    """What decided the new offset, in words."""
 
 
-def plan(groups: ZooKeeperGroups, group: str, to: str, topics: Sequence[str] | None = None) -> list[Move]:
+def plan(
+    groups: ZooKeeperGroups, group: str, to: str, topics: Sequence[str] | None = None, time_of: TimeOf | None = None
+) -> list[Move]:
     """Where each partition would go; nothing is changed.
 
-    ``to``: ``start``, ``end``, an offset, ``@ms`` (to the segment), ``+N`` or ``-N`` messages from where it is.
+    ``to``: ``start``, ``end``, an offset, ``@ms``, ``+N`` or ``-N`` messages from where it is. A broker of 2011 knows
+    the times of segment files only, so ``@ms`` is the start of the last segment begun before that time; given
+    ``time_of``, the segment is read from there to the first message whose payload names that time or a later one.
     """
     brokers = groups.brokers.brokers()
     moves = []
@@ -50,9 +59,10 @@ def plan(groups: ZooKeeperGroups, group: str, to: str, topics: Sequence[str] | N
                     "changed. Try again when it is back"
                 )
             with SimpleConsumer(address.host, address.port, timeout_s=10.0) as reader:
-                place = _Place(reader, topic, partition.partition)
+                place = _Place(reader, topic, partition.partition, time_of)
                 old = stored.get(partition)
-                moves.append(Move(topic, partition, old, place.find(to, old)))
+                new, why = place.find(to, old)
+                moves.append(Move(topic, partition, old, new, why))
     return moves
 
 
@@ -66,21 +76,35 @@ def apply(groups: ZooKeeperGroups, group: str, moves: Sequence[Move]) -> None:
 class _Place:
     """Message borders of one partition."""
 
-    def __init__(self, reader: SimpleConsumer, topic: str, partition: int) -> None:
+    def __init__(self, reader: SimpleConsumer, topic: str, partition: int, time_of: TimeOf | None) -> None:
         self._reader, self._topic, self._partition = reader, topic, partition
+        self._time_of = time_of
         self._end, *starts = reader.offsets(topic, partition, LATEST, _ALL_SEGMENTS) or [0]
         self._starts = sorted(starts) or [self._end]
 
-    def find(self, to: str, old: int | None) -> int:
+    def find(self, to: str, old: int | None) -> tuple[int, str]:
+        """The offset that ``to`` means here, and why."""
         if to == "start":
-            return self._starts[0]
+            return self._starts[0], "the first message there is"
         if to == "end":
-            return self._end
+            return self._end, "the end"
         if to.startswith("@"):
-            return (self._reader.offsets(self._topic, self._partition, int(to[1:])) or self._starts)[0]
+            return self._at(int(to[1:]))
         if to[0] in "+-":
-            return self._shift(self._within(self._starts[0] if old is None else old), int(to))
-        return self._checked(int(to))
+            origin, whence = (self._starts[0], "the start") if old is None else (old, "the stored offset")
+            return self._shift(self._within(origin), int(to)), f"{to} messages from {whence}"
+        return self._checked(int(to)), "as asked for"
+
+    def _at(self, time_ms: int) -> tuple[int, str]:
+        before = self._reader.offsets(self._topic, self._partition, time_ms)
+        start = before[0] if before else self._starts[0]
+        if self._time_of is None:
+            return start, "start of the last segment begun before that time" if before else "no segment is that old"
+        for message in self._reader.messages(self._topic, self._partition, start, follow=False):
+            named = self._time_of(message.payload)
+            if named is not None and named >= time_ms:
+                return message.offset, "first message that names that time or a later one"
+        return self._end, "no message names that time or a later one"
 
     def _within(self, offset: int) -> int:
         return min(max(offset, self._starts[0]), self._end)

@@ -24,3 +24,8 @@ def __getattr__(name: str) -> object:
 
         return getattr(producer, name)
     raise AttributeError(f"module 'kafka2011' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The public names too, so that tab completion shows them before they are imported."""
+    return sorted({*globals(), *__all__})

@@ -9,7 +9,7 @@ Paper: §3.2; spec §6.2: a topic nobody has announced yet goes to partition 0 o
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from kafka2011.errors import ConnectionFailed
 from kafka2011.events import Journal
@@ -59,6 +59,11 @@ class ZooKeeperRouter:
             brokers = self._brokers
             announced = tuple(p for p in self._partitions.get(topic, ()) if p.broker_id in brokers)
         return announced or tuple(BrokerPartition(broker_id, 0) for broker_id in brokers)
+
+    def holders(self, topic: str) -> Set[int]:
+        """The living brokers that have announced ``topic``."""
+        with self._lock:
+            return {p.broker_id for p in self._partitions.get(topic, ()) if p.broker_id in self._brokers}
 
     def address(self, broker_id: int) -> BrokerAddress:
         """Where a broker listens; raises ConnectionFailed if it is not alive as far as ZooKeeper knows."""

@@ -12,9 +12,9 @@ import uuid
 
 import click
 
+from consumers.admin import Groups
 from consumers.algorithm1.consumer import Consumer
 from consumers.algorithm1.editions import EDITIONS
-from consumers.groups import zookeeper_groups
 from consumers.simple import SimpleConsumer
 from kafka2011.cli.message_format import Render, choose_format
 from kafka2011.cli.offset_choice import find_start
@@ -108,7 +108,7 @@ def consume(
         except KeyboardInterrupt:
             note("")
     if group is None:
-        with zookeeper_groups(zookeeper) as groups:
+        with Groups(zookeeper) as groups:
             groups.remove(name)
     note(f"{out.n_messages} messages" + (f" by group {group}" if group else ""))
 
@@ -154,8 +154,8 @@ def _by_offset(topic: str, partition: int, where: str, broker: str, timeout_s: f
 
 def _forget(zookeeper: str, group: str) -> None:
     """Begin anew: the group's stored offsets go, if nobody is using them."""
-    with zookeeper_groups(zookeeper) as groups:
+    with Groups(zookeeper) as groups:
         members = groups.members(group)
         if members:
             fail(f"group {group} has members ({', '.join(members)}); --from-beginning would move them too")
-        groups.forget(group)
+        groups.reset(group)

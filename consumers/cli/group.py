@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
+from datetime import datetime
 
 import click
 
-from consumers import seek as seeking
+from consumers.admin import Groups
 from consumers.algorithm1.reasons import difference
 from consumers.algorithm1.registries import View
-from consumers.groups import PartitionRow, ZooKeeperGroups, sources, zookeeper_groups
+from consumers.event_time import DEFAULT_FIELD
+from consumers.groups import PartitionRow, ZooKeeperGroups, sources
 from kafka2011.cli.offset_choice import parse_time
 from kafka2011.cli.output import CONTEXT, fail, json_option, note, show, zookeeper_option
 from kafka2011.clock import SYSTEM_CLOCK
@@ -116,39 +118,58 @@ def _columns(row: PartitionRow) -> Mapping[str, object]:
     "--to",
     required=True,
     metavar="WHERE",
-    help="start, end, an offset, +N or -N messages, @TIME (ISO, or ms since 1970; to the segment).",
+    help="start, end, an offset, +N or -N messages, @TIME (ISO, or ms since 1970; to the segment, see --scan).",
 )
 @click.option("--topic", "topics", multiple=True, help="Only this topic (repeatable); default: all of the group.")
+@click.option("--scan", is_flag=True, help="With @TIME: read on to the first message whose payload names that time.")
+@click.option("--time-field", default=DEFAULT_FIELD, show_default=True, help="With --scan: the field with the time.")
 @click.option("--execute", is_flag=True, help="Do it. Without this only the plan is shown.")
 @click.option("--force", is_flag=True, help="Also while the group has members: what they store next may undo it.")
 @json_option
 def seek(
-    name: str, zookeeper: str, to: str, topics: tuple[str, ...], execute: bool, force: bool, as_json: bool
+    name: str,
+    zookeeper: str,
+    to: str,
+    topics: tuple[str, ...],
+    scan: bool,
+    time_field: str,
+    execute: bool,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Move a group's stored offsets: shows the plan; --execute writes exactly that plan.
+
+    A broker of 2011 knows the times of its segment files only: @TIME is the start of the last segment begun before it.
+    Where payloads carry a time (Avro, JSON), --scan reads that segment up to the first message of that time or later.
+    A time without a zone is in this machine's zone.
 
     \b
     kafka2011 group seek billing --to start
     kafka2011 group seek billing --to -100 --topic clicks --execute
     kafka2011 group seek billing --to @2011-06-12T09:00 --execute
+    kafka2011 group seek billing --to @2011-06-12T09:00+00:00 --scan --time-field ts
     kafka2011 group seek billing --to @1307869200000 --execute
     """
+    if scan and not to.startswith("@"):
+        raise click.UsageError("--scan goes with --to @TIME")
     if to.startswith("@"):
-        to = f"@{parse_time(to[1:])}"
+        time_ms = parse_time(to[1:])
+        to = f"@{time_ms}"
+        note(f"the time meant is {datetime.fromtimestamp(time_ms / 1000).astimezone().isoformat()}")
     elif to not in ("start", "end") and not to.removeprefix("+" if to.startswith("+") else "-").isdecimal():
         raise click.UsageError(f"--to {to!r} is none of start, end, an offset, +N, -N, @TIME")
-    with zookeeper_groups(zookeeper) as groups:
-        moves = seeking.plan(groups, name, to, list(topics) or None)
+    with Groups(zookeeper) as groups:
+        moves = groups.plan(name, to, topics=list(topics) or None, scan=scan, time_field=time_field)
         show(
-            [{"topic": m.topic, "partition": str(m.partition), "old": m.old, "new": m.new} for m in moves],
+            [
+                {"topic": m.topic, "partition": str(m.partition), "old": m.old, "new": m.new, "why": m.why}
+                for m in moves
+            ],
             as_json=as_json,
             empty=f"group {name!r} has no offsets and no members; name a --topic",
         )
-        members = groups.members(name)
-        if execute and members and not force:
-            fail(f"nothing was changed: group {name} has members ({', '.join(members)}); stop them first")
-        elif execute and moves:
-            seeking.apply(groups, name, moves)
+        if execute and moves:
+            groups.apply(name, moves, force=force)
             note(f"{len(moves)} offsets of group {name} were written")
         else:
             note("NOTHING WAS CHANGED: this is the plan; add --execute to apply it")

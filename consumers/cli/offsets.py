@@ -13,13 +13,11 @@ from typing import IO
 
 import click
 
+from consumers.admin import Groups
 from consumers.group_protocol.member.groups import ModernGroups, StoredOffsets
-from consumers.groups import zookeeper_groups
 from kafka2011.cli.output import CONTEXT, fail, json_option, note, show, zookeeper_option
 from kafka2011.types import BrokerPartition
 from zk_registry import paths
-from zk_registry.consumers import groups as all_groups
-from zk_registry.offsets import OffsetRegistry
 
 _LINE = re.compile(r"/consumers/([^/]+)/offsets/([^/]+)/(\d+)-(\d+):(\d{1,19})\Z")
 
@@ -46,11 +44,10 @@ def export_offsets(zookeeper: str, names: tuple[str, ...], output: IO[str]) -> N
     kafka2011 offsets export -o all.offsets
     """
     n_lines = 0
-    with zookeeper_groups(zookeeper) as groups:
-        for name in names or all_groups(groups.registry):
-            stored = OffsetRegistry(groups.registry, name)
-            for topic in stored.topics():
-                for partition, offset in sorted(stored.read_all(topic).items()):
+    with Groups(zookeeper) as groups:
+        for name in names or [row.group for row in groups.list()]:
+            for topic, stored in groups.offsets(name).items():
+                for partition, offset in stored.items():
                     output.write(f"{paths.offset(name, topic, partition)}:{offset}\n")
                     n_lines += 1
     note(f"{n_lines} offsets exported")
@@ -66,7 +63,7 @@ def import_offsets(zookeeper: str, source: Path) -> None:
     kafka2011 offsets import billing.offsets
     kafka2011 offsets import all.offsets -z 127.0.0.1:2181/kafka
     """
-    wanted: dict[tuple[str, str], dict[BrokerPartition, int]] = {}
+    wanted: dict[str, dict[str, dict[BrokerPartition, int]]] = {}
     n_lines = 0
     for number, line in enumerate(source.read_text().splitlines(), 1):
         if not line.strip():
@@ -75,14 +72,15 @@ def import_offsets(zookeeper: str, source: Path) -> None:
         if found is None:
             fail(f"{source}, line {number}: {line[:80]!r} is not a stored offset; nothing was stored")
         group, topic, broker, partition, offset = found.groups()
-        wanted.setdefault((group, topic), {})[BrokerPartition(int(broker), int(partition))] = int(offset)
+        at = BrokerPartition(int(broker), int(partition))
+        wanted.setdefault(group, {}).setdefault(topic, {})[at] = int(offset)
         n_lines += 1
-    with zookeeper_groups(zookeeper) as groups:
-        for group in sorted({group for group, _ in wanted}):
+    with Groups(zookeeper) as groups:
+        for group in wanted:
             if groups.members(group):
                 fail(f"nothing was stored: group {group} has members, which would overwrite it; stop them first")
-        for (group, topic), stored in wanted.items():
-            OffsetRegistry(groups.registry, group).write(topic, stored)
+        for group, offsets_of_group in wanted.items():
+            groups.store(group, offsets_of_group)
     note(f"{n_lines} offsets imported")
 
 
@@ -105,9 +103,8 @@ def copy_offsets(zookeeper: str, group: str, target: str, execute: bool, as_json
     if modern is None:
         fail("no broker has published a modern port; start brokers with modern.port")
     try:
-        with zookeeper_groups(zookeeper) as groups:
-            registry = OffsetRegistry(groups.registry, group)
-            old: StoredOffsets = {topic: dict(registry.read_all(topic)) for topic in registry.topics()}
+        with Groups(zookeeper) as groups:
+            old: StoredOffsets = {topic: dict(stored) for topic, stored in groups.offsets(group).items()}
             new = modern.offsets(group)
             source, there = (old, new) if target == "modern" else (new, old)
             show(
@@ -127,8 +124,7 @@ def copy_offsets(zookeeper: str, group: str, target: str, execute: bool, as_json
             if target == "modern":
                 modern.store(group, source)
             else:
-                for topic, stored in source.items():
-                    registry.write(topic, stored)
+                groups.store(group, source)
     finally:
         modern.close()
     note(f"{sum(map(len, source.values()))} offsets stored")

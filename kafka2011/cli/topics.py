@@ -12,7 +12,8 @@ from typing import Any
 
 import click
 
-from kafka2011.cli.output import CONTEXT, fail, host_and_port, json_option, note, show
+from kafka2011.cli.output import CONTEXT, check_topic, fail, host_and_port, json_option, note, show
+from kafka2011.producer.producer import Producer
 
 Topics = dict[str, dict[int, dict[str, Any]]]
 """Topic to partition to what ``/state`` says of it."""
@@ -20,7 +21,7 @@ Topics = dict[str, dict[int, dict[str, Any]]]
 
 @click.group(context_settings=CONTEXT)
 def topics() -> None:
-    """List and describe topics (§3, §3.1)."""
+    """List, describe and create topics (§3, §3.1)."""
 
 
 def source_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -92,6 +93,30 @@ def describe(names: tuple[str, ...], admin: str | None, log_dir: Path | None, as
             rows.append(row | {"offline": facts["offline"]} if as_json else row)
     show(rows, as_json=as_json, empty="no topics yet")
     _tell_offline(chosen)
+
+
+@topics.command(context_settings=CONTEXT)
+@click.argument("names", nargs=-1, required=True, metavar="TOPIC...")
+@click.option("-b", "--broker", envvar="KAFKA2011_BROKER", metavar="HOST:PORT[,…]", help="On these brokers.")
+@click.option("-z", "--zookeeper", metavar="HOST:PORT[/CHROOT]", help="On every broker registered in ZooKeeper.")
+def create(names: tuple[str, ...], broker: str | None, zookeeper: str | None) -> None:
+    """Create topics on every broker, before the first message.
+
+    A broker of 2011 creates a topic when it is first written to. With keys that is too late: the first ones are spread
+    over the few partitions there are, and go elsewhere once every broker has the topic.
+
+    \b
+    kafka2011 topics create clicks views -z 127.0.0.1:2181
+    kafka2011 topics create clicks -b 127.0.0.1:9092,127.0.0.1:9093
+    """
+    if zookeeper is not None:
+        broker = None
+    for name in names:
+        check_topic(name)
+    with Producer(broker, zookeeper=zookeeper) as producer:
+        for name in names:
+            producer.create(name)
+            note(f"{name} is there")
 
 
 def _tell_offline(found: Topics) -> None:

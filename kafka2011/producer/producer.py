@@ -25,9 +25,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from types import TracebackType
 
+from kafka2011.client import BrokerConnection
 from kafka2011.clock import SYSTEM_CLOCK, Clock
 from kafka2011.errors import (
     ConfigError,
+    ConnectionFailed,
     Kafka2011Error,
     NotDelivered,
     ProducerClosed,
@@ -47,6 +49,7 @@ from kafka2011.types import BrokerAddress
 from kafka2011.wire import Codec
 
 DEFAULT_BROKERS = "127.0.0.1:9092"
+_CREATE_POLL_S = 0.05
 
 OnDrop = Callable[[str, int, str], None]
 """Called with topic, number of messages and reason for everything the producer gives up."""
@@ -172,6 +175,27 @@ class Producer:
             self._report(topic, len(items), "the queue is full", at_the_door=True)
         if self._audit is not None:
             self._audit.count(topic, map(payload_of, items))
+
+    def create(self, topic: str, timeout: float = 10.0) -> None:
+        """Create ``topic`` on every living broker now, so that the first key finds all the partitions it will have.
+
+        Without it a broker creates a topic when it is first written to: the first keys are spread over few partitions,
+        and go elsewhere once all brokers have the topic (§3.2 leaves open when). A topic that exists stays as it is.
+        """
+        deadline = self._clock.monotonic() + timeout
+        brokers = sorted({candidate.broker_id for candidate in self._router.partitions(topic)})
+        if not brokers:
+            raise ConnectionFailed(f"no broker is alive that could take {topic!r}; nothing was created")
+        for broker_id in brokers:
+            address = self._router.address(broker_id)
+            with BrokerConnection(address.host, address.port, timeout_s=timeout, tls=self._settings.tls) as connection:
+                connection.produce(topic, 0, b"")
+                connection.offsets(topic, 0)  # answered, so the empty set before it has been seen to
+        while left := set(brokers) - self._router.holders(topic):
+            if self._clock.monotonic() > deadline:
+                raise RequestTimedOut(f"{topic!r} was not announced by brokers {sorted(left)} within {timeout:g} s")
+            self._router.refresh()
+            self._clock.sleep(_CREATE_POLL_S)
 
     def flush(self, timeout: float | None = None) -> None:
         """Wait until everything sent so far left for a broker or was dropped; raise RequestTimedOut otherwise.

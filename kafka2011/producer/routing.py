@@ -8,7 +8,7 @@ Paper: §3.2 (the broker registry), §3 (a producer publishes to a randomly or s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from importlib.metadata import entry_points
 from typing import Protocol
 
@@ -27,6 +27,9 @@ class Router(Protocol):
 
     def address(self, broker_id: int) -> BrokerAddress:
         """Where a broker listens; raises ConnectionFailed if it is not known (any more)."""
+
+    def holders(self, topic: str) -> Set[int]:
+        """The brokers known to have ``topic``, by id."""
 
     def refresh(self) -> None:
         """Look again: a broker just failed to answer."""
@@ -59,6 +62,10 @@ class StaticRouter:
             return self._brokers[broker_id]
         except KeyError:
             raise ConnectionFailed(f"broker {broker_id} is not in the broker list") from None
+
+    def holders(self, topic: str) -> Set[int]:
+        """Every broker: a list says nothing about topics, and a broker creates one when it is first written to."""
+        return self._brokers.keys()
 
     def refresh(self) -> None:
         """Nothing to do: the list is fixed."""

@@ -32,7 +32,7 @@ GROUPS = [(path, command) for path, command in ALL if isinstance(command, click.
 
 # What these print is not a table: a stream, a file, a page, or one line.
 NOT_A_TABLE = {
-    "broker start", "cluster up", "cluster down", "cluster kill", "config sample", "etl report", "log salvage",
+    "broker start", "cluster up", "cluster down", "cluster kill", "config sample", "etl report", "log salvage", "topics create",
     "observatory", "offsets export", "offsets import", "produce", "sim run", "sim shrink", "sim transcript", "zk start",
 }
 
