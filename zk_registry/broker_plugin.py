@@ -21,6 +21,7 @@ from kafka2011.clock import SYSTEM_CLOCK
 from kafka2011.config import Config, Setting
 from kafka2011.errors import ConfigError, Kafka2011Error
 from kafka2011.events import Journal
+from kafka2011.private_file import read_private
 from kafka2011.types import BrokerAddress
 from zk_registry.access import Tls
 from zk_registry.brokers import BrokerRegistry
@@ -203,10 +204,7 @@ def _credential(config: Config) -> str | None:
     file = config["zk.credential.file"]
     if not isinstance(file, Path):
         return None
-    try:
-        text = file.read_text().strip()
-    except OSError as error:
-        raise ConfigError(f"zk.credential.file {file} cannot be read: {error.strerror}") from error
+    text = read_private("zk.credential.file", file).decode("utf-8", "replace").strip()
     if ":" not in text:
         raise ConfigError(f"zk.credential.file {file} must hold user:password")
     return text

@@ -25,9 +25,9 @@ from consumers.group_protocol.group_state import describe
 from consumers.group_protocol.listener import listen
 from consumers.group_protocol.offices import Offices
 from consumers.group_protocol.offsets_log import N_PARTITIONS, OffsetsLog
-from consumers.group_protocol.sasl import Users
 from consumers.group_protocol.service import Modern
 from consumers.group_protocol.topic_counts import TopicCounts
+from consumers.group_protocol.users import Users
 from kafka2011.broker.reactor import ListeningPort, every
 from kafka2011.config import Config, Setting
 from kafka2011.types import BrokerAddress
@@ -158,6 +158,7 @@ class ModernPlugin:
             await self._offices.stop()
         self._offsets_log.close()
         self._modern.intake.close()
+        self._modern.logins.stop()
 
     # The cluster
 

@@ -33,8 +33,9 @@ from consumers.group_protocol.error_codes import ErrorCode
 from consumers.group_protocol.handlers.call import Call
 from consumers.group_protocol.handlers.table import HANDLERS
 from consumers.group_protocol.handlers.versions import offer
-from consumers.group_protocol.sasl import Login
+from consumers.group_protocol.sasl import Login, LoginRefused
 from kafka2011.broker.events import ConnectionClosed, HandlerFailed
+from kafka2011.broker.principal import ANONYMOUS, logged_in, of_transport
 from kafka2011.errors import Kafka2011Error
 from kafka2011.wire.frame import FrameSplitter
 
@@ -43,7 +44,10 @@ if TYPE_CHECKING:
 
 MAX_OWED = 100
 """Answers owed on one connection before reading stops; clients have a handful under way."""
-_BEFORE_LOGIN = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
+MOST_BEFORE_LOGIN = 16 << 10
+"""Bytes of a request of somebody who has not said who they are: a question of versions, or a message of a login."""
+_LOGIN = (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
+_BEFORE_LOGIN = (ApiKey.API_VERSIONS, *_LOGIN)
 
 
 class _Owed:
@@ -66,6 +70,7 @@ class ModernProtocol(Protocol):
     def __init__(self, modern: Modern, address: str) -> None:
         self.modern = modern
         self.address = address
+        self.principal = ANONYMOUS
         self.reached = ""
         self.login: Login | None = None if modern.users is None else Login(modern.users, tls=modern.tls)
         self.told: set[str] = set()
@@ -74,9 +79,12 @@ class ModernProtocol(Protocol):
         self.frame_begun: float | None = None
         self.heard = False
         self.n_requests = 0
-        self._splitter = FrameSplitter(modern.broker.max_request_size)
+        most = modern.broker.max_request_size
+        self._splitter = FrameSplitter(most if self.login is None else min(most, MOST_BEFORE_LOGIN))
         self._frames: deque[bytes] = deque()
         self._owed: deque[_Owed] = deque()
+        self._login_step: _Owed | None = None
+        """The last message of the login: nothing behind it is looked at before it is answered."""
         self._held = self._full = self._gone = self._closing = False
         self._reading = True
 
@@ -100,8 +108,10 @@ class ModernProtocol(Protocol):
 
     def dataReceived(self, data: bytes) -> None:
         """Cut what arrived into requests and handle those that are whole."""
-        if self._gone:
+        if self._gone or self._closing:
             return
+        if not self.heard and self.modern.tls:
+            self.principal = of_transport(self._transport)
         self.heard = True
         self._active = now = self.modern.broker.now()
         try:
@@ -134,7 +144,8 @@ class ModernProtocol(Protocol):
         self._gone = True
         broker = self.modern.broker
         broker.counters.closed[kind] += 1
-        broker.seldom.emit(kind, ConnectionClosed(peer=self.address, kind=kind, reason=reason))
+        closed = ConnectionClosed(peer=self.address, principal=str(self.principal), kind=kind, reason=reason)
+        broker.seldom.emit(kind, closed)
         self._transport.abortConnection()
 
     def close_after_answers(self) -> None:
@@ -167,8 +178,14 @@ class ModernProtocol(Protocol):
         """Twisted's transport, which its zope interfaces describe and a type checker cannot read."""
         return self.transport
 
+    @property
+    def _must_wait(self) -> bool:
+        """Whether a request that has arrived must wait: too much is owed, or who is there is not known yet."""
+        login = self._login_step
+        return len(self._owed) >= MAX_OWED or (login is not None and not login.done)
+
     def _run(self) -> None:
-        while self._frames and not (self._gone or self._full) and len(self._owed) < MAX_OWED:
+        while self._frames and not (self._gone or self._full or self._must_wait):
             self.n_requests += 1
             try:
                 self._request(self._frames.popleft())
@@ -181,8 +198,9 @@ class ModernProtocol(Protocol):
     def _request(self, frame: bytes) -> None:
         if self.login is not None and self.login.raw and not self.login.done:
             # SaslHandshake version 0 is followed by bare login messages; a refusal has no other form than a close.
-            token = self.login.step(frame)
-            self._answer_now([len(token).to_bytes(4, "big"), token])
+            owed = self._login_step = self._owe()
+            step = Deferred.fromCoroutine(self.modern.logins.step(self, self.login, frame))
+            owed.doing = step.addCallback(self._raw_step, owed).addErrback(self._failed, owed)
             return
         header = decode_header(frame)
         try:
@@ -199,16 +217,25 @@ class ModernProtocol(Protocol):
         except ValueError:
             raise UnsupportedVersion(f"request key {header.key} is not offered") from None
         self.modern.broker.counters.requests[f"modern_{key.name.lower()}"] += 1
-        owed = _Owed()
-        self._owed.append(owed)
+        owed = self._owe()
+        if key in _LOGIN:
+            self._login_step = owed
         call = Call(header, body, self, lambda: self._turn_of(owed))
         handling = Deferred.fromCoroutine(HANDLERS[key](self.modern, call))
         owed.doing = handling.addCallback(self._handled, owed, header).addErrback(self._failed, owed)
 
-    def _answer_now(self, parts: list[bytes]) -> None:
+    def _owe(self) -> _Owed:
         owed = _Owed()
-        owed.parts, owed.done = parts, True
         self._owed.append(owed)
+        return owed
+
+    def _answer_now(self, parts: list[bytes]) -> None:
+        owed = self._owe()
+        owed.parts, owed.done = parts, True
+        self._send()
+
+    def _raw_step(self, token: bytes, owed: _Owed) -> None:
+        owed.parts, owed.done = [len(token).to_bytes(4, "big"), token], True
         self._send()
 
     def _handled(self, body: Struct | None, owed: _Owed, header: Header) -> None:
@@ -221,13 +248,19 @@ class ModernProtocol(Protocol):
         owed.done = True
         if failure.check(CancelledError) or self._gone:
             return
+        if failure.check(LoginRefused):
+            self._send()
+            return
         if failure.check(Kafka2011Error):
             self.drop("bad_request", failure.getErrorMessage())
             return
         broker = self.modern.broker
         broker.counters.handler_errors += 1
         trace = "".join(traceback.format_exception(failure.value, limit=-8))
-        broker.seldom.emit("handler", HandlerFailed(peer=self.address, error=repr(failure.value), trace=trace))
+        failed = HandlerFailed(
+            peer=self.address, principal=str(self.principal), error=repr(failure.value), trace=trace
+        )
+        broker.seldom.emit("handler", failed)
         self.drop("handler_error", repr(failure.value))
 
     def _turn_of(self, owed: _Owed) -> Deferred[None]:
@@ -245,6 +278,9 @@ class ModernProtocol(Protocol):
         """Send every answer whose turn has come."""
         if self._gone:
             return
+        if self.login is not None and self.login.done and self.principal.kind != "login":
+            self.principal = logged_in(self.login.user or "")
+            self._splitter.max_size = self.modern.broker.max_request_size
         ready: list[bytes] = []
         while self._owed and self._owed[0].done:
             ready += self._owed.popleft().parts
@@ -257,13 +293,13 @@ class ModernProtocol(Protocol):
             self._transport.loseConnection()
             return
         self._next_turn()
-        if self._frames and not self._reading:
+        if not self._reading:
             self.modern.reactor.callLater(0, self._run)
 
     def _pause_or_resume(self) -> None:
         if self._gone:
             return
-        reading = not (self._full or self._held or len(self._owed) >= MAX_OWED)
+        reading = not (self._full or self._held or self._closing or self._must_wait)
         if reading != self._reading:
             self._reading = reading
             # What we do not read cannot be late.

@@ -6,6 +6,7 @@ import logging
 from dataclasses import dataclass
 from typing import ClassVar
 
+from kafka2011.broker.events import Frequent
 from kafka2011.events import Event
 
 
@@ -26,6 +27,7 @@ class NotKept(Event):
     level: ClassVar[int] = logging.WARNING
     client: str
     peer: str
+    principal: str
     topic: str
     what: str
 
@@ -37,6 +39,7 @@ class TransactionRefused(Event):
     level: ClassVar[int] = logging.WARNING
     client: str
     peer: str
+    principal: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,12 +71,15 @@ class ClusterChanged(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SaslRefused(Event):
-    """Somebody could not say who they are."""
+class SaslRefused(Frequent):
+    """Somebody could not show that they are who they say (``user``); the connection ends."""
 
     level: ClassVar[int] = logging.WARNING
     peer: str
+    principal: str
     mechanism: str
+    user: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,10 +19,11 @@ from consumers.group_protocol.error_codes import ErrorCode
 from consumers.group_protocol.group_service import GroupService
 from consumers.group_protocol.handlers.refusals import Refused
 from consumers.group_protocol.intake import Intake
+from consumers.group_protocol.logins import Logins
 from consumers.group_protocol.offsets_log import TOPIC as OFFSETS_TOPIC
 from consumers.group_protocol.offsets_log import partition_of
-from consumers.group_protocol.sasl import Users
 from consumers.group_protocol.topic_counts import TopicCounts
+from consumers.group_protocol.users import Users
 from kafka2011.types import BrokerAddress, BrokerPartition, is_legal_name
 from kafka2011.wire import DEFAULT_LIMITS
 
@@ -44,6 +45,7 @@ class Modern:
         self.journal = broker.journal
         self.groups = groups
         self.users = users
+        self.logins = Logins(broker.reactor, broker.seldom)
         self.tls = broker.tls is not None
         self.auto_create = broker.config["auto.create.topics.enable"] is True
         self.arrivals = Arrivals(broker.reactor)

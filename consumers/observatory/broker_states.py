@@ -16,6 +16,7 @@ def broker_view(known: Mapping[str, Any], state: State | None) -> dict[str, Any]
         "port": known["port"],
         "alive": known["alive"],
         "connections": (state or {}).get("connections"),
+        "principals": (state or {}).get("principals", {}),
         "counters": {
             "bytes_in": counters.get("appended_bytes", 0),
             "bytes_out": sum(counters.get("fetched_bytes", {}).values()),

@@ -101,6 +101,7 @@ def _broker(number: str, frame: Frame, before: Frame) -> dict[str, Any]:
         "port": known["port"],
         "alive": known["alive"],
         "connections": known.get("connections"),
+        "principals": known.get("principals", {}),
         "size": size,
         "in_rate": _rate(frame, before, number, "bytes_in"),
         "out_rate": _rate(frame, before, number, "bytes_out"),

@@ -37,18 +37,25 @@ class OpenToTheNetwork(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectionClosed(Event):
-    """The broker closed a connection on its own account; ``suppressed`` more of the same kind were not told."""
+class Frequent(Event):
+    """What a stranger can make happen as often as they like: ``suppressed`` more of the kind were not told."""
 
-    level: ClassVar[int] = logging.WARNING
-    peer: str
-    kind: str
-    reason: str
     suppressed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProduceDropped(Event):
+class ConnectionClosed(Frequent):
+    """The broker closed a connection on its own account."""
+
+    level: ClassVar[int] = logging.WARNING
+    peer: str
+    principal: str
+    kind: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProduceDropped(Frequent):
     """A message set was not appended and the connection stayed open."""
 
     level: ClassVar[int] = logging.WARNING
@@ -57,18 +64,17 @@ class ProduceDropped(Event):
     partition: int
     kind: str
     reason: str
-    suppressed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HandlerFailed(Event):
+class HandlerFailed(Frequent):
     """A request met an error nobody foresaw; its connection was closed, the broker lives."""
 
     level: ClassVar[int] = logging.ERROR
     peer: str
+    principal: str
     error: str
     trace: str
-    suppressed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,11 +9,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from kafka2011.broker.principal import Principal
+
 
 class Connection(Protocol):
     """What the limits must know of a connection."""
 
     address: str
+    principal: Principal
     opened: float
     active: float
     """When a byte last moved, either way."""

@@ -24,6 +24,7 @@ from kafka2011.broker import handlers
 from kafka2011.broker.events import ConnectionClosed, HandlerFailed
 from kafka2011.broker.handlers import Answer
 from kafka2011.broker.intake import Intake
+from kafka2011.broker.principal import ANONYMOUS, of_transport
 from kafka2011.broker.sendfile import CopyingOutbox, Outbox, Transport
 from kafka2011.errors import Kafka2011Error
 from kafka2011.wire import (
@@ -50,6 +51,7 @@ class BrokerProtocol(Protocol):
     def __init__(self, broker: Broker, address: str) -> None:
         self.broker = broker
         self.address = address
+        self.principal = ANONYMOUS
         self.opened = self.active = broker.now()
         self.frame_begun: float | None = None
         self.heard = False
@@ -87,6 +89,8 @@ class BrokerProtocol(Protocol):
         """Cut what arrived into requests and run those that are whole."""
         if self._gone:
             return
+        if not self.heard and self.broker.tls is not None:
+            self.principal = of_transport(self._client)
         self.heard = True
         self.active = now = self.broker.now()
         try:
@@ -118,11 +122,14 @@ class BrokerProtocol(Protocol):
             return
         self.broker.counters.closed[kind] += 1
         if self.broker.running:
-            self.broker.seldom.emit(kind, ConnectionClosed(peer=self.address, kind=kind, reason=reason))
+            self.broker.seldom.emit(kind, self._closed(kind, reason))
         # After a bad request earlier answers may still be on their way to the client; otherwise nothing is waited for.
         orderly = kind == "bad_request" and self.broker.tls is None
         self.connectionLost()
         (self._client.loseConnection if orderly else self._client.abortConnection)()
+
+    def _closed(self, kind: str, reason: str) -> ConnectionClosed:
+        return ConnectionClosed(peer=self.address, principal=str(self.principal), kind=kind, reason=reason)
 
     def hold(self, held: bool) -> None:
         """Stop or go on reading, for the sake of all connections' memory."""
@@ -193,8 +200,9 @@ class BrokerProtocol(Protocol):
 
     def _unforeseen(self, error: BaseException) -> None:
         self.broker.counters.handler_errors += 1
-        trace = "".join(traceback.format_exception(error, limit=-8))
-        self.broker.seldom.emit("handler", HandlerFailed(peer=self.address, error=repr(error), trace=trace))
+        trace, who = "".join(traceback.format_exception(error, limit=-8)), str(self.principal)
+        failed = HandlerFailed(peer=self.address, principal=who, error=repr(error), trace=trace)
+        self.broker.seldom.emit("handler", failed)
         self.drop("handler_error", repr(error))
 
     def _append_what_came_before(self) -> None:

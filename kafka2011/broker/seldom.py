@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TypeVar
 
-from kafka2011.broker.events import ConnectionClosed, HandlerFailed, ProduceDropped
+from kafka2011.broker.events import Frequent
 from kafka2011.clock import Clock
 from kafka2011.events import Journal
 
 PAUSE_S = 1.0
-
-Frequent = TypeVar("Frequent", ConnectionClosed, HandlerFailed, ProduceDropped)
 
 
 class Seldom:

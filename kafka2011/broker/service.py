@@ -19,7 +19,7 @@ from twisted.internet.error import CannotListenError
 from twisted.internet.task import LoopingCall
 from twisted.python.failure import Failure
 
-from kafka2011.broker import plugins, state
+from kafka2011.broker import plugins, principal, state
 from kafka2011.broker.admin_http import admin_site
 from kafka2011.broker.counters import Counters
 from kafka2011.broker.events import (
@@ -243,6 +243,7 @@ class Broker:
             "pid": os.getpid(),
             "started_ms": self._started_ms,
             "connections": len(self.limits),
+            "principals": principal.counted(self.limits),
             "topics": state.topics(self.store),
             "offline": state.offline(self.store),
             "counters": self.counters.as_dict(),

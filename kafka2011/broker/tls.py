@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafka2011.config import Config
 from kafka2011.errors import ConfigError
+from kafka2011.private_file import read_private
 
 if TYPE_CHECKING:
     from twisted.internet.ssl import CertificateOptions
@@ -69,7 +70,7 @@ def _private_key(path: Path) -> Any:
 
     try:
         # An empty pass phrase, or OpenSSL would ask for one at the terminal.
-        return crypto.load_privatekey(crypto.FILETYPE_PEM, _read("tls.key", path), b"")
+        return crypto.load_privatekey(crypto.FILETYPE_PEM, read_private("tls.key", path), b"")
     except (crypto.Error, ValueError) as error:
         raise ConfigError(
             f"tls.key {path} holds no PEM private key without a pass phrase: {_why(error)}"

@@ -10,12 +10,14 @@ from twisted.internet.defer import Deferred
 
 from consumers.group_protocol.codec import Header, Struct
 from consumers.group_protocol.sasl import Login
+from kafka2011.broker.principal import Principal
 
 
 class Caller(Protocol):
     """What a handler may know of the connection."""
 
     address: str
+    principal: Principal
     reached: str
     """Our own address as the client dialled it."""
     login: Login | None
@@ -47,6 +49,11 @@ class Call:
     def client_id(self) -> str:
         """What the client calls itself."""
         return self.header.client_id or ""
+
+    @property
+    def peer(self) -> dict[str, str]:
+        """Who asks, as events name it."""
+        return {"peer": self.caller.address, "principal": str(self.caller.principal)}
 
     def first_time(self, what: str) -> bool:
         """True once per connection for each ``what``: things worth one line are told once."""

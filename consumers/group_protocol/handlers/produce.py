@@ -82,7 +82,7 @@ def _tell_what_is_not_kept(modern: Modern, call: Call, topic: str, batch: Batch)
     dropped = {"keys": batch.n_keys > 0, "headers": batch.n_headers > 0, "nulls": None in batch.values}
     for what, present in dropped.items():
         if present and call.first_time(f"not kept: {what}"):
-            modern.journal.emit(NotKept(client=call.client_id, peer=call.caller.address, topic=topic, what=what))
+            modern.journal.emit(NotKept(client=call.client_id, **call.peer, topic=topic, what=what))
 
 
 def _until_safe(modern: Modern, appended: Appended, timeout_ms: int, answer: Struct) -> Deferred[None]:

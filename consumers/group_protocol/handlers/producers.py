@@ -54,5 +54,5 @@ async def txn_offset_commit(modern: Modern, call: Call) -> Struct:
 
 def _no_transactions(modern: Modern, call: Call) -> ErrorCode:
     if call.first_time("transaction"):
-        modern.journal.emit(TransactionRefused(client=call.client_id, peer=call.caller.address))
+        modern.journal.emit(TransactionRefused(client=call.client_id, **call.peer))
     return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED

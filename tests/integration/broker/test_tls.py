@@ -32,6 +32,7 @@ class Files:
     def write(self, name: str, *parts: bytes) -> Path:
         path = self.directory / name
         path.write_bytes(b"".join(parts))
+        path.chmod(0o600)
         return path
 
 
@@ -85,6 +86,7 @@ def test_clients_of_every_named_authority_come_in(files: Files) -> None:
             with BrokerConnection(broker.host, broker.port, tls=context, connect_timeout_s=1.0) as connection:
                 if welcome:
                     assert connection.offsets("t", 0) == [0]
+                    assert "certificate:CN=client" in broker.state()["principals"]
                 else:
                     with pytest.raises(ConnectionFailed):
                         connection.offsets("t", 0)

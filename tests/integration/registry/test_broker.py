@@ -51,6 +51,7 @@ def test_a_broker_registers_announces_and_leaves(zk_connect: str, tmp_path: Path
     connect = f"{zk_connect}/not/there/yet"
     secret = tmp_path / "credential"
     secret.write_text("broker:secret\n")
+    secret.chmod(0o600)
     first = BrokerProcess(options=options(connect, 0, **{"zk.credential.file": secret}))
     with first, ZooKeeperSession(connect) as session:
         registry, router = BrokerRegistry(session), ZooKeeperRouter(connect)

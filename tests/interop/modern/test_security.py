@@ -21,6 +21,7 @@ def secured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     """A broker that asks who is there, with and without TLS; the settings of a client that may come in."""
     directory = tmp_path_factory.mktemp("secured")
     (directory / "users").write_text(f"# who may\nalice:{PASSWORD}\n")
+    (directory / "users").chmod(0o600)
     options: dict[str, Any] = OPTIONS | {"modern.sasl.users": directory / "users"}
     client: dict[str, Any] = {"sasl.mechanism": "SCRAM-SHA-256", "sasl.username": "alice", "sasl.password": PASSWORD}
     client["security.protocol"] = "SASL_PLAINTEXT"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kafka2011.broker.limits import Limits, LimitSettings
+from kafka2011.broker.principal import ANONYMOUS
 from kafka2011.clock import ManualClock
 
 
@@ -11,6 +12,7 @@ class Client:
 
     def __init__(self, limits: Limits, clock: ManualClock, address: str = "10.0.0.1", asked: int = 0) -> None:
         self.address = address
+        self.principal = ANONYMOUS
         self.opened = self.active = clock.monotonic()
         self.frame_begun: float | None = None
         self.n_requests = asked

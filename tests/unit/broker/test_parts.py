@@ -19,7 +19,7 @@ from kafka2011.events import Journal
 
 
 def closed(reason: str) -> ConnectionClosed:
-    return ConnectionClosed(peer="10.0.0.1", kind="bad_request", reason=reason)
+    return ConnectionClosed(peer="10.0.0.1", principal="anonymous", kind="bad_request", reason=reason)
 
 
 def test_a_flood_becomes_one_event_a_second() -> None:

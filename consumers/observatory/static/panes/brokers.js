@@ -5,9 +5,10 @@ export const title = "Brokers";
 
 export function draw(view) {
   const rate = (n) => (n === null ? "–" : `${bytes(n)}/s`);
+  const who = (principals) => Object.entries(principals).slice(0, 5).map(([name, n]) => `${name} ×${n}`).join(", ") || "–";
   return el("div", {}, el("h2", {}, "Brokers"),
-    table("Rates over the last seconds", [["id", 1], ["address"], ["state"], ["connections", 1], ["in", 1], ["out", 1], ["messages/s", 1], ["on disk", 1]],
-        view.brokers.map((b) => [b.id, `${b.host}:${b.port}`, el("span", { class: b.alive ? "good" : "bad" }, b.alive ? "registered" : "gone"), count(b.connections), rate(b.in_rate), rate(b.out_rate), count(b.message_rate), bytes(b.size)])),
+    table("Rates over the last seconds", [["id", 1], ["address"], ["state"], ["connections", 1], ["who"], ["in", 1], ["out", 1], ["messages/s", 1], ["on disk", 1]],
+        view.brokers.map((b) => [b.id, `${b.host}:${b.port}`, el("span", { class: b.alive ? "good" : "bad" }, b.alive ? "registered" : "gone"), count(b.connections), who(b.principals), rate(b.in_rate), rate(b.out_rate), count(b.message_rate), bytes(b.size)])),
     el("h2", {}, "Topics"),
     table("Over all brokers", [["topic"], ["partitions", 1], ["files", 1], ["on disk", 1], ["in", 1]],
         view.topic_table.map((t) => [el("a", { id: `t-${t.name}`, href: address("segments", { topic: t.name }) }, t.name), t.partitions, t.segments, bytes(t.size), rate(t.rate)])),
