@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from kafka2011.cli.output import CONTEXT, json_option, note, show, zookeeper_option
+from kafka2011.cli.output import CONTEXT, CommandGroup, json_option, note, show, zookeeper_option
 from zk_registry.brokers import BrokerRegistry
 from zk_registry.embedded import EmbeddedZooKeeper
 from zk_registry.operations import ConnectionLoss, SessionExpired
@@ -31,7 +31,7 @@ def _session(connect: str) -> Iterator[ZooKeeperSession]:
             raise ZooKeeperUnreachable(f"ZooKeeper at {connect} stopped answering ({error}); try again") from error
 
 
-@click.group(context_settings=CONTEXT)
+@click.group(cls=CommandGroup, context_settings=CONTEXT)
 def zk() -> None:
     """A ZooKeeper for a laptop, and a look into any (§3.2)."""
 

@@ -17,7 +17,7 @@ from consumers.algorithm1.registries import View
 from consumers.event_time import DEFAULT_FIELD
 from consumers.groups import PartitionRow, ZooKeeperGroups, sources
 from kafka2011.cli.offset_choice import parse_time
-from kafka2011.cli.output import CONTEXT, fail, json_option, note, show, zookeeper_option
+from kafka2011.cli.output import CONTEXT, CommandGroup, fail, json_option, note, show, zookeeper_option
 from kafka2011.clock import SYSTEM_CLOCK
 
 _REFRESH_S = 1.0
@@ -34,7 +34,7 @@ def _where(zookeeper: str, modern: str | None) -> dict[str, str]:
     return {"zookeeper": zookeeper} if modern is None else {"modern": modern}
 
 
-@click.group(context_settings=CONTEXT)
+@click.group(cls=CommandGroup, context_settings=CONTEXT)
 def group() -> None:
     """Consumer groups: list, describe, seek (§3.2)."""
 

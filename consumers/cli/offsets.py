@@ -15,14 +15,14 @@ import click
 
 from consumers.admin import Groups
 from consumers.group_protocol.member.groups import ModernGroups, StoredOffsets
-from kafka2011.cli.output import CONTEXT, fail, json_option, note, show, zookeeper_option
+from kafka2011.cli.output import CONTEXT, CommandGroup, fail, json_option, note, show, zookeeper_option
 from kafka2011.types import BrokerPartition
 from zk_registry import paths
 
 _LINE = re.compile(r"/consumers/([^/]+)/offsets/([^/]+)/(\d+)-(\d+):(\d{1,19})\Z")
 
 
-@click.group(context_settings=CONTEXT)
+@click.group(cls=CommandGroup, context_settings=CONTEXT)
 def offsets() -> None:
     """Stored offsets: to a file, from a file, and between the two kinds of group (§3.2).
 

@@ -14,7 +14,7 @@ from consumers.sim.picture import draw
 from consumers.sim.runs import KINDS, compare, first_failure, scenario, shrink
 from consumers.sim.scenario import Scenario
 from consumers.sim.world import World
-from kafka2011.cli.output import CONTEXT, json_option, note, show
+from kafka2011.cli.output import CONTEXT, CommandGroup, json_option, note, show
 
 _edition = click.option("--edition", type=click.Choice(list(EDITIONS)), default="sound", show_default=True)
 _kind = click.option(
@@ -23,7 +23,7 @@ _kind = click.option(
 _seed = click.option("--seed", type=int, default=0, show_default=True)
 
 
-@click.group(context_settings=CONTEXT)
+@click.group(cls=CommandGroup, context_settings=CONTEXT)
 def sim() -> None:
     """The real rebalance code in a simulated world (§3.2)."""
 

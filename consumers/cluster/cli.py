@@ -10,7 +10,7 @@ import click
 
 from consumers.cluster.cluster import PORTS_FROM_BASE, Cluster, Size
 from consumers.cluster.processes import ClusterError, Process
-from kafka2011.cli.output import CONTEXT, fail, json_option, note, show
+from kafka2011.cli.output import CONTEXT, CommandGroup, fail, json_option, note, show
 
 DEFAULT_DIRECTORY = "kafka2011-cluster"
 _SIGNALS = {"kill": signal.SIGKILL, "pause": signal.SIGSTOP, "resume": signal.SIGCONT, "stop": signal.SIGTERM}
@@ -34,7 +34,7 @@ port_base_option = click.option(
 )
 
 
-@click.group(context_settings=CONTEXT)
+@click.group(cls=CommandGroup, context_settings=CONTEXT)
 def cluster() -> None:
     """A ZooKeeper-backed cluster of processes on this machine.
 

@@ -10,10 +10,10 @@ import click
 from hadoop_etl.cli.load import backfill, plan, run
 from hadoop_etl.cli.morning import show_audit, show_report, show_status
 from hadoop_etl.cli.tables import compact_tables, read_table, rewind_table, show_quarantine, vacuum_tables
-from kafka2011.cli.output import CONTEXT
+from kafka2011.cli.output import CONTEXT, CommandGroup
 
 
-@click.group(context_settings=CONTEXT)
+@click.group(cls=CommandGroup, context_settings=CONTEXT)
 def etl() -> None:
     """The nightly load: brokers to warehouse, exactly once, audited (§4).
 

@@ -21,12 +21,12 @@ from twisted.python.log import PythonLoggingObserver
 from kafka2011.broker.plugins import broker_config
 from kafka2011.broker.reactor import Reactor
 from kafka2011.broker.service import Broker
-from kafka2011.cli.output import CONTEXT, note
+from kafka2011.cli.output import CONTEXT, CommandGroup, note
 from kafka2011.errors import ConfigError, Kafka2011Error
 from kafka2011.events import Entry, Journal, log_lines
 
 
-@click.group(context_settings=CONTEXT)
+@click.group(cls=CommandGroup, context_settings=CONTEXT)
 def broker() -> None:
     """Run a broker (§3.1)."""
 

@@ -8,12 +8,12 @@ import click
 
 from kafka2011.broker.plugins import all_settings, broker_config
 from kafka2011.cli.broker import config_option, given_settings, set_option
-from kafka2011.cli.output import CONTEXT, json_option, note, show
+from kafka2011.cli.output import CONTEXT, CommandGroup, json_option, note, show
 from kafka2011.config import sample as sample_file
 from kafka2011.config import written
 
 
-@click.group(context_settings=CONTEXT)
+@click.group(cls=CommandGroup, context_settings=CONTEXT)
 def config() -> None:
     """Look at settings: values, origins, a sample file."""
 

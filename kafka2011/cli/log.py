@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from kafka2011.cli.output import CONTEXT, counted, fail, json_option, note, show
+from kafka2011.cli.output import CONTEXT, CommandGroup, counted, fail, json_option, note, show
 from kafka2011.errors import WireError
 from kafka2011.log.dump import Damage, DumpedEntry, read_segment, segment_files
 from kafka2011.wire.message import Codec
@@ -23,7 +23,7 @@ _PREVIEW = 48
 _path = click.argument("path", type=click.Path(exists=True, path_type=Path))
 
 
-@click.group(context_settings=CONTEXT)
+@click.group(cls=CommandGroup, context_settings=CONTEXT)
 def log() -> None:
     """Look into the files of a partition."""
 

@@ -14,13 +14,13 @@ from importlib.metadata import EntryPoint, entry_points
 import click
 
 from kafka2011 import __version__
-from kafka2011.cli.output import fail
+from kafka2011.cli.output import CommandGroup, fail
 from kafka2011.errors import Kafka2011Error
 
 GROUP = "kafka2011.commands"
 
 
-class PluginGroup(click.Group):
+class PluginGroup(CommandGroup):
     """A click group whose commands are entry points, loaded on first use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -22,6 +22,21 @@ CONTEXT = {"help_option_names": ["-h", "--help"]}
 PARTITION = click.IntRange(0, (1 << 31) - 1)
 """What a partition number on the wire can be."""
 _AT_A_TIME = 1000
+_WHOLE_SENTENCE = 400
+
+
+class CommandGroup(click.Group):
+    """A group of commands whose help shows whole sentences: click cuts each to one line."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows = []
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            if command is not None and not command.hidden:
+                rows.append((name, command.get_short_help_str(limit=_WHOLE_SENTENCE)))
+        if rows:
+            with formatter.section("Commands"):
+                formatter.write_dl(rows)
 
 
 def json_option(command: Command) -> Command:

@@ -8,16 +8,19 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import BinaryIO
 
 import click
 
 from kafka2011.cli.output import CONTEXT, PARTITION, check_topic, counted, fail, note
-from kafka2011.errors import MessageTooLarge
+from kafka2011.client import BrokerConnection
+from kafka2011.errors import MessageTooLarge, OffsetOutOfRange
 from kafka2011.producer import Codec, Producer, Router, StaticRouter, parse_brokers
 from kafka2011.producer.carrier import Acks
 from kafka2011.producer.routing import zookeeper_router
+from kafka2011.types import BrokerAddress
 
 MAX_MESSAGE_SIZE = 1_000_000
 _CHUNK = 1 << 16
@@ -76,6 +79,8 @@ def produce(
     if partition is not None and zookeeper is not None:
         raise click.UsageError("--partition is for --broker; with --zookeeper a key picks the partition")
     check_topic(topic)
+    if partition is not None:
+        _check_partition(topic, partition, parse_brokers(broker))
     report = _Progress(sys.stderr.isatty() if progress is None else progress)
     drops = _Drops()
     producer = Producer(
@@ -118,6 +123,13 @@ class _Drops:
         if reason not in self._told and len(self._told) < _MOST_REASONS:
             self._told.add(reason)
             note(f"dropped {counted(n_messages, 'message')} of {topic}: {reason}")
+
+
+def _check_partition(topic: str, partition: int, brokers: Sequence[BrokerAddress]) -> None:
+    """Ask before sending: nobody answers a produce, and a message for a partition that is not there is thrown away."""
+    for address in brokers:
+        with BrokerConnection(address.host, address.port) as connection, suppress(OffsetOutOfRange):
+            connection.fetch(topic, partition, 0, 0)
 
 
 def _router(brokers: str, zookeeper: str | None, partition: int | None) -> Router:

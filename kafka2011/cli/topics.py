@@ -12,14 +12,14 @@ from typing import Any
 
 import click
 
-from kafka2011.cli.output import CONTEXT, check_topic, fail, host_and_port, json_option, note, show
+from kafka2011.cli.output import CONTEXT, CommandGroup, check_topic, fail, host_and_port, json_option, note, show
 from kafka2011.producer.producer import Producer
 
 Topics = dict[str, dict[int, dict[str, Any]]]
 """Topic to partition to what ``/state`` says of it."""
 
 
-@click.group(context_settings=CONTEXT)
+@click.group(cls=CommandGroup, context_settings=CONTEXT)
 def topics() -> None:
     """List, describe and create topics (§3, §3.1)."""
 

@@ -67,8 +67,13 @@ def segment_files(path: Path) -> list[tuple[int, Path]]:
     if not path.is_file():
         raise Kafka2011Error(f"{path} is neither a segment file nor a partition's directory")
     match = _SEGMENT_OR_QUARANTINED.match(path.name)
+    if match:
+        return [(int(match[1]), path)]
+    first = next(read_segment(0, path), None)
+    if isinstance(first, Damage) and first.tail:
+        raise Kafka2011Error(f"{path} is no segment: not one message is in its {first.size} bytes")
     # A file under another name, such as salvaged messages, begins at 0.
-    return [(int(match[1]) if match else 0, path)]
+    return [(0, path)]
 
 
 def read_segment(start: int, path: Path, offset: int = 0) -> Iterator[DumpedEntry | Damage]:

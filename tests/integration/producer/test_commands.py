@@ -57,6 +57,15 @@ def test_lines_in_lines_out(broker: BrokerProcess, tmp_path: Path) -> None:
     assert b"5 messages" in read.stderr
 
 
+def test_a_partition_that_is_not_there_takes_nothing(broker: BrokerProcess) -> None:
+    """``produce -p 7`` to a broker with two partitions fails instead of sending into the void (issue 22 C2)."""
+    refused = kafka2011(broker, "produce", "elsewhere", "-p", "7", stdin=b"lost\n")
+
+    assert refused.returncode == 1
+    assert b"elsewhere-7: the broker has no such partition" in refused.stderr
+    assert b"sent" not in refused.stderr
+
+
 @pytest.mark.parametrize(
     ("where", "expected"),
     [("begin", range(300)), ("-3", range(297, 300)), ("-150", range(150, 300)), ("-9999", range(300)), ("end", [])],

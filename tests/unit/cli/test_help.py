@@ -34,7 +34,7 @@ GROUPS = [(path, command) for path, command in ALL if isinstance(command, click.
 NOT_A_TABLE = {
     "broker start", "cluster up", "cluster down", "cluster kill", "config sample", "etl report", "log salvage",
     "observatory", "offsets export", "offsets import", "produce", "sim run", "sim shrink", "sim transcript",
-    "topics create", "zk start",
+    "completion", "topics create", "zk start",
 }
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -142,3 +142,24 @@ def test_errors_are_one_line(arguments: list[str]) -> None:
 
     assert "Traceback" not in result.output
     assert result.exit_code in (0, 1, 2)
+
+
+def test_help_shows_whole_sentences() -> None:
+    """The list of commands is not cut off with dots (issue 22 C2)."""
+    for path in ((), ("etl",), ("group",)):
+        shown = CliRunner().invoke(kafka2011, [*path, "--help"]).stdout
+
+        assert "..." not in shown.partition("Commands:")[2]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_shell_learns_the_commands(shell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``completion --install`` writes where the shell looks, and what it wrote completes commands (issue 22 C2)."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert CliRunner().invoke(kafka2011, ["completion", shell, "--install"]).exit_code == 0
+    (written,) = [path for path in tmp_path.rglob("*kafka2011*") if path.is_file()]
+    assert f"_KAFKA2011_COMPLETE={shell}_complete" in written.read_text()
+
+    words = {"COMP_WORDS": "kafka2011 top", "COMP_CWORD": "1", "_KAFKA2011_COMPLETE": "bash_complete"}
+    completed = CliRunner().invoke(kafka2011, [], env=words, prog_name="kafka2011")
+    assert completed.stdout.split() == ["plain,topics"]

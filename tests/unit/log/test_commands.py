@@ -44,6 +44,19 @@ def test_dump_shows_every_entry(partition: Path) -> None:
     assert len(table.splitlines()) == 7
 
 
+def test_dump_of_something_else_says_so(tmp_path: Path) -> None:
+    """A file without a single message is named as no segment, exit 1; salvaged messages are still shown (22 C2)."""
+    other = tmp_path / "README.md"
+    other.write_bytes(b"# not a log\n" * 100)
+    refused = run("dump", other)
+    salvaged = tmp_path / "salvaged"
+    salvaged.write_bytes(b"xx" + encode_set(PAYLOADS))
+
+    assert refused.exit_code == 1
+    assert "is no segment: not one message is in its 1200 bytes" in str(refused.exception)
+    assert run("dump", salvaged).exit_code == 0
+
+
 def test_dump_deep_opens_wrappers(partition: Path) -> None:
     """With --deep the messages inside a wrapper are shown at the wrapper's offset."""
     rows = json.loads(run("dump", partition, "--deep", "--json", "--offset", 164).stdout)
