@@ -256,6 +256,8 @@ class BrokerConnection:
         return self._socket
 
     def _connect(self) -> socket.socket:
+        if self.port == 0:
+            raise CannotConnect(f"the broker at {self.host} does not offer the 2011 protocol (port.access=off)")
         deadline = self._clock.monotonic() + self._connect_timeout_s
         backoff = _FIRST_BACKOFF_S
         while True:

@@ -56,8 +56,12 @@ IDENTITY = (
     _number("brokerid", 0, "", "Number of this broker, unique in the cluster (0.7 had no default).", "identity"),
     Setting("hostname", str, None, "", "Address told to others (in ZooKeeper); unset: where we listen.", "identity"),
     Setting("bind.address", str, "127.0.0.1", "", "Address to listen on. 0.7 listened on all; 0.0.0.0 does that. "
-            "There is no authentication: leave loopback only inside a network you trust.", "identity"),
+            "The 2011 protocol has no login: leave loopback only inside a network you trust, or with tls.client.ca.",
+            "identity"),
     _number("port", 9092, "", "Port of the 2011 protocol; 0 takes a free one.", "identity", at_most=65535),
+    Setting("port.access", str, "open", "", "Who reaches the 2011 port: open (whoever reaches bind.address), loopback "
+            "(this machine only, whatever bind.address says) or off (nobody; then modern.port must be set).",
+            "identity", choices=("open", "loopback", "off")),
     Setting("tls.certificate", Path, None, "", "PEM file with the broker's certificate, then its chain; set it and "
             "tls.key to speak TLS on the port (not in 2011). Fetches are then copied, not sent with sendfile.",
             "identity"),

@@ -34,7 +34,7 @@ def parse_broker(name: str, value: bytes) -> BrokerAddress | None:
     if number is None or len(fields) < 3:
         return None
     port = _number(fields[2].encode("utf-8", "replace"), 65535)
-    if not port or _HOST.match(fields[1]) is None:
+    if port is None or _HOST.match(fields[1]) is None:
         return None
     return BrokerAddress(number, fields[1], port)
 

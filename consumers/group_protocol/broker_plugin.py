@@ -28,8 +28,11 @@ from consumers.group_protocol.offsets_log import N_PARTITIONS, OffsetsLog
 from consumers.group_protocol.service import Modern
 from consumers.group_protocol.topic_counts import TopicCounts
 from consumers.group_protocol.users import Users
+from kafka2011.broker.doors import is_loopback, unguarded_2011
+from kafka2011.broker.events import OpenToTheNetwork
 from kafka2011.broker.reactor import ListeningPort, every
 from kafka2011.config import Config, Setting
+from kafka2011.errors import ConfigError
 from kafka2011.types import BrokerAddress
 from zk_registry.broker_plugin import ZooKeeperPlugin, session_of
 
@@ -50,7 +53,10 @@ class ModernPlugin:
     """Today's protocol beside the paper's. Thread: reactor."""
 
     SETTINGS: ClassVar[tuple[Setting, ...]] = (
-        Setting("modern.host", str, None, "", "Address told to modern clients; unset: hostname, else bind.address, "
+        Setting("modern.bind.address", str, None, "", "Address the modern port listens on.", _SECTION,
+                inherit="bind.address"),
+        Setting("modern.host", str, None, "", "Address told to modern clients; unset: hostname, else "
+                "modern.bind.address, "
                 "else whatever address a client has reached.", _SECTION),
         Setting("modern.advertised.port", int, None, "", "Port told to modern clients, where it is not the one "
                 "listened on (a container, a tunnel).", _SECTION, minimum=1, maximum=65535),
@@ -83,6 +89,12 @@ class ModernPlugin:
         self._directory = broker.config.get("log.dir", Path) / DIRECTORY
         users = broker.config["modern.sasl.users"]
         self._users = Users.read(users) if isinstance(users, Path) else None
+        unguarded = unguarded_2011(broker.config)
+        if self._users is not None and unguarded is not None:
+            raise ConfigError(
+                f"modern.sasl.users asks modern clients for a login, but the 2011 port at {unguarded} would let "
+                "anybody publish and fetch without one: set port.access=loopback or off, or let tls.client.ca guard it"
+            )
         # Before the logs are opened: how many partitions a topic has decides which of them are served.
         self._counts = TopicCounts(self._directory / "topics.json", broker.store)
         self._modern: Modern | None = None
@@ -123,11 +135,15 @@ class ModernPlugin:
         self._housekeeping = every(broker.reactor, HOUSEKEEPING_S, modern.intake.maybe_compact)
         reached, sasl = modern.address.host or "any address", self._users is not None
         broker.journal.emit(ModernPortOpened(host=reached, port=modern.address.port, tls=modern.tls, sasl=sasl))
+        bind = str(broker.config["modern.bind.address"])
+        if not (sasl or is_loopback(bind) or broker.config["tls.client.ca"]):
+            broker.journal.emit(OpenToTheNetwork(door="modern port", address=bind))
 
     def _advertised(self, port: int) -> BrokerAddress:
         address = self._broker.address
-        host = str(self._broker.config["modern.host"] or address.host)
-        told = self._broker.config["modern.advertised.port"]
+        config = self._broker.config
+        host = str(config["modern.host"] or config["hostname"] or config["modern.bind.address"])
+        told = config["modern.advertised.port"]
         reachable = "" if host in ("0.0.0.0", "::") else host  # noqa: S104 - compared, not bound
         return BrokerAddress(address.broker_id, reachable, told if isinstance(told, int) else port)
 

@@ -30,9 +30,10 @@ class BrokerStopped(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenToTheNetwork(Event):
-    """Anybody who reaches this address can read and write: there is no authentication without client certificates."""
+    """Anybody who reaches this address is let in: there is neither a login nor a client certificate at this door."""
 
     level: ClassVar[int] = logging.WARNING
+    door: str
     address: str
 
 

@@ -15,17 +15,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred, maybeDeferred
-from twisted.internet.error import CannotListenError
 from twisted.internet.task import LoopingCall
 from twisted.python.failure import Failure
 
 from kafka2011.broker import plugins, principal, state
 from kafka2011.broker.admin_http import admin_site
 from kafka2011.broker.counters import Counters
+from kafka2011.broker.doors import Doors, address_2011, advertised_host
 from kafka2011.broker.events import (
     BrokerStarted,
     BrokerStopped,
-    OpenToTheNetwork,
     ProduceDropped,
     ReactorLate,
     RetentionFailed,
@@ -34,9 +33,9 @@ from kafka2011.broker.events import (
 from kafka2011.broker.flusher import Flusher
 from kafka2011.broker.limits import Limits
 from kafka2011.broker.protocol import BrokerFactory
-from kafka2011.broker.reactor import DaemonThreads, DelayedCall, ListeningPort, Reactor, every, in_thread, within
+from kafka2011.broker.reactor import DaemonThreads, DelayedCall, Reactor, every, in_thread, within
 from kafka2011.broker.seldom import Seldom
-from kafka2011.broker.setup import advertised_host, cannot_listen, is_loopback, limit_settings, log_settings
+from kafka2011.broker.setup import limit_settings, log_settings
 from kafka2011.broker.tls import tls_options
 from kafka2011.broker.watchdog import Watchdog
 from kafka2011.clock import SYSTEM_CLOCK, Clock
@@ -51,7 +50,6 @@ from kafka2011.wire import SetSummary, validate_set
 T = TypeVar("T")
 
 FIRST_RETENTION_S = 60.0
-BACKLOG = 512
 
 
 class Broker:
@@ -81,13 +79,13 @@ class Broker:
         self._watchdog = Watchdog(clock, self._late)
         self._loops: list[LoopingCall] = []
         self._first_retention: DelayedCall | None = None
-        self._ports: list[ListeningPort] = []
-        self._port = config.integer("port")
+        self.doors = Doors(config, reactor, self.tls)
+        self._port = 0 if config["port.access"] == "off" else config.integer("port")
         self._plugins = {name: plugin(self) for name, plugin in plugins.wanted(config, self.journal).items()}
 
     @property
     def address(self) -> BrokerAddress:
-        """Where others find this broker."""
+        """Where others find this broker; port 0 where the 2011 port is off."""
         return BrokerAddress(self.config.integer("brokerid"), advertised_host(self.config), self._port)
 
     @property
@@ -124,8 +122,8 @@ class Broker:
         self.journal.emit(
             BrokerStarted(broker_id=address.broker_id, host=address.host, port=address.port, log_dir=log_dir)
         )
-        if not is_loopback(self.config) and self.config["tls.client.ca"] is None:
-            self.journal.emit(OpenToTheNetwork(address=str(self.config["bind.address"])))
+        for warning in self.doors.without_a_lock():
+            self.journal.emit(warning)
         return Deferred.fromCoroutine(self._start_plugins())
 
     async def _start_plugins(self) -> None:
@@ -142,7 +140,7 @@ class Broker:
         self.running = False
         deadline = self.now() + self.config.integer("shutdown.timeout.ms") / 1000
         await self._within(deadline, [maybeDeferred(plugin.stop) for plugin in self._plugins.values()])
-        await self._within(deadline, [maybeDeferred(port.stopListening) for port in self._ports])
+        await self._within(deadline, self.doors.close())
         for connection in self.limits:
             connection.drop("shutdown", "the broker stops")
         for loop in self._loops:
@@ -253,25 +251,12 @@ class Broker:
     # --- inside ---
 
     def _listen(self) -> None:
-        bind = str(self.config["bind.address"])
-        factory = BrokerFactory(self)
-        try:
-            if self.tls is None:
-                port = self.reactor.listenTCP(self._port, factory, BACKLOG, bind)
-            else:
-                port = self.reactor.listenSSL(self._port, factory, self.tls, BACKLOG, bind)
-            self._ports.append(port)
-            self._port = port.getHost().port
-            admin = self.config["admin.port"]
-            if isinstance(admin, int):
-                where = self.config.get("admin.address", str)
-                web = self.reactor.listenTCP(admin, admin_site(self, self.reactor), BACKLOG, where)
-                self._ports.append(web)
-                self.admin_port = web.getHost().port
-        except CannotListenError as error:
-            for port in self._ports:
-                port.stopListening()
-            raise ConfigError(cannot_listen(error.interface, error.port, error.socketError)) from error
+        address = address_2011(self.config)
+        if address is None and self.config["modern.port"] is None:
+            raise ConfigError("port.access=off and no modern.port: nobody could reach this broker")
+        if address is not None:
+            self._port = self.doors.open(self._port, BrokerFactory(self), address).getHost().port
+        self.admin_port = self.doors.open_admin(admin_site(self, self.reactor))
 
     def _begin_retention(self) -> None:
         minutes = self.config.integer("log.cleanup.interval.mins")

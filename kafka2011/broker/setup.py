@@ -2,43 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import resource
-import socket
 
 from kafka2011.broker.limits import LimitSettings
 from kafka2011.config import Config
 from kafka2011.log.settings import HOUR_MS, LogSettings
-
-
-def is_loopback(config: Config) -> bool:
-    """Whether only programs on this machine can connect."""
-    bind = str(config["bind.address"])
-    return bind in ("localhost", "::1") or bind.startswith("127.")
-
-
-def advertised_host(config: Config) -> str:
-    """The address told to others: ``hostname``, else where we listen, else (listening everywhere) our own name's."""
-    host, bind = config["hostname"], str(config["bind.address"])
-    if isinstance(host, str):
-        return host
-    if bind not in ("0.0.0.0", "::", ""):  # noqa: S104 - compared, not bound
-        return bind
-    try:
-        return socket.gethostbyname(socket.gethostname())
-    except OSError:
-        return "127.0.0.1"
-
-
-def cannot_listen(interface: str, port: int, error: OSError) -> str:
-    """Why a port cannot be had, and what to change."""
-    if error.errno == errno.EADDRINUSE:
-        hint = "is another broker running? choose another port, or 0 for any free one"
-    elif error.errno == errno.EACCES:
-        hint = "ports below 1024 are root's; choose another"
-    else:
-        hint = "this machine has no such address; see bind.address and admin.address"
-    return f"cannot listen on {interface}:{port}: {error.strerror or error}; {hint}"
 
 
 def limit_settings(config: Config, most_files: int | None = None) -> LimitSettings:

@@ -27,7 +27,7 @@ def secured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     client["security.protocol"] = "SASL_PLAINTEXT"
     if request.param == "tls":
         cert, key = issue("127.0.0.1").write(directory, "broker")
-        options |= {"tls.certificate": cert, "tls.key": key}
+        options |= {"tls.certificate": cert, "tls.key": key, "port.access": "off"}
         client |= {"security.protocol": "SASL_SSL", "ssl.ca.location": str(cert)}
     with BrokerProcess(options=options) as broker:
         yield client | {"bootstrap.servers": f"127.0.0.1:{broker.modern_port}"}

@@ -8,9 +8,10 @@ import pytest
 
 from kafka2011.broker import plugins
 from kafka2011.broker.counters import Histogram
+from kafka2011.broker.doors import advertised_host, is_loopback
 from kafka2011.broker.events import ConnectionClosed, ReactorLate
 from kafka2011.broker.seldom import Seldom
-from kafka2011.broker.setup import advertised_host, is_loopback, limit_settings, log_settings
+from kafka2011.broker.setup import limit_settings, log_settings
 from kafka2011.broker.watchdog import Watchdog
 from kafka2011.clock import ManualClock
 from kafka2011.config import Config, Setting, load_config
@@ -120,7 +121,7 @@ def test_others_are_told_where_to_find_us(flags: dict[str, str], host: str, loop
     """The advertised address is hostname, else where the broker listens, and never 0.0.0.0 (spec §3.6)."""
     config = load_config(flags=flags)
 
-    assert (advertised_host(config), is_loopback(config)) == (host, loopback)
+    assert (advertised_host(config), is_loopback(config.get("bind.address", str))) == (host, loopback)
     assert advertised_host(load_config(flags={"bind.address": "0.0.0.0"})) != "0.0.0.0"
 
 
