@@ -7,12 +7,12 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 ARGS   ?=
 
-.PHONY: help demo test paper check sim model bench bench-peers bench-etl etl-matrix soak outage docker docs clean
+.PHONY: help demo test paper sanitize check sim model bench bench-peers bench-etl etl-matrix soak outage docker docs clean
 
 help:           ## this list
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
 
-$(READY): setup.cfg pyproject.toml
+$(READY): setup.cfg pyproject.toml setup.py kafka2011/wire/_walk.c
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kafka2011 needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV) (a minute or two the first time; Spark is large)"
@@ -29,6 +29,9 @@ test: $(READY)  ## every test (real ZooKeeper, real Spark, real clients)
 
 paper: $(READY) ## only the tests that quote the paper
 	$(BIN)/python -m pytest tests/paper $(ARGS)
+
+sanitize: $(READY) ## the compiled walker under the address and undefined-behaviour sanitizers (a minute; ARGS="--for 600")
+	$(BIN)/python -m tests.sanitize $(ARGS)
 
 check: $(READY) ## ruff, mypy, import contracts
 	$(BIN)/ruff check .

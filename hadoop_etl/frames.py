@@ -24,7 +24,6 @@ from kafka2011.errors import WireError
 from kafka2011.wire import DEFAULT_LIMITS
 from kafka2011.wire.compression import decompress
 from kafka2011.wire.message import CODEC_MASK, Codec
-from kafka2011.wire.run import run_length
 
 MAX_ENTRY = 64 << 20
 """No entry is longer: a length beyond it is damage, whatever follows."""
@@ -101,6 +100,16 @@ def _walk(data: bytes) -> Ints:
     if position <= len(data):
         positions.append(position)
     return np.array(positions, dtype=np.int64)
+
+
+def run_length(data: bytes, pos: int, size: int, width: int, most: int) -> int:
+    """Count the rows of ``size`` bytes from ``pos`` on whose first ``width`` bytes are equal; at most ``most``."""
+    count = min((len(data) - pos) // size, most)
+    for i in range(pos, pos + width):
+        column = data[i : pos + count * size : size]
+        if column.count(column[0]) != count:
+            count -= len(column.lstrip(column[:1]))
+    return count
 
 
 def _is_damage(data: bytes, position: int, at_end: bool) -> bool:

@@ -23,7 +23,7 @@ __all__ = [
 ]  # fmt: skip
 
 PREFIX = "KAFKA2011_"
-_NOT_SETTINGS = {"KAFKA2011_BROKER", "KAFKA2011_ADMIN", "KAFKA2011_ZOOKEEPER", "KAFKA2011_FAILPOINTS"}
+_NOT_SETTINGS = {"KAFKA2011_BROKER", "KAFKA2011_ADMIN", "KAFKA2011_ZOOKEEPER", "KAFKA2011_FAILPOINTS", "KAFKA2011_PURE"}
 """Variables of the commands and the tests that share the prefix."""
 
 T = TypeVar("T")

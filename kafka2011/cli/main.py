@@ -16,6 +16,7 @@ import click
 from kafka2011 import __version__
 from kafka2011.cli.output import CommandGroup, fail
 from kafka2011.errors import Kafka2011Error
+from kafka2011.wire.walk import is_compiled
 
 GROUP = "kafka2011.commands"
 
@@ -74,7 +75,9 @@ def _unavailable(name: str, error: ModuleNotFoundError) -> click.Command:
 
 
 @click.group(cls=PluginGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="kafka2011")
+@click.version_option(
+    __version__, prog_name="kafka2011", message=f"%(prog)s %(version)s ({'compiled' if is_compiled else 'pure Python'})"
+)
 def kafka2011() -> None:
     """The 2011 Kafka paper, running.
 

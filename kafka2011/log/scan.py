@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 
 from kafka2011.errors import InvalidMessage, WireError
-from kafka2011.wire import validate_set
+from kafka2011.wire import walk
 from kafka2011.wire.entry import Entry, read_entry
 from kafka2011.wire.message import LENGTH, SMALLEST_ENTRY
 
@@ -27,27 +27,13 @@ def intact_until(fd: int, pos: int, end: int) -> int:
     """The position after the last intact entry of an unbroken chain from ``pos`` on, in a file of ``end`` bytes."""
     while pos < end:
         chunk = os.pread(fd, min(_CHUNK, end - pos), pos)
-        try:
-            step = validate_set(chunk, deep=False).size
-        except WireError:
-            step = _one_by_one(chunk)
+        step = walk.check(chunk, 0, True)[0]
         if not step:
             size = _claimed_size(chunk)
-            if size <= len(chunk) or size > end - pos or _one_by_one(os.pread(fd, size, pos)) < size:
+            if size <= len(chunk) or size > end - pos or walk.check(os.pread(fd, size, pos), 0, True)[0] < size:
                 return pos
             step = size
         pos += step
-    return pos
-
-
-def _one_by_one(chunk: bytes) -> int:
-    pos = 0
-    try:
-        while (entry := read_entry(chunk, pos)) is not None:
-            pos += entry.size
-    except WireError:
-        # The damage, or an entry longer than the chunk, begins here.
-        pass
     return pos
 
 

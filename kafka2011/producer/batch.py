@@ -9,18 +9,13 @@ Paper: §3 (a set of messages in a single publish request), §4 (compression of 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
-
-from isal.isal_zlib import crc32
 
 from kafka2011.errors import MessageTooLarge
 from kafka2011.types import BrokerAddress
-from kafka2011.wire import DEFAULT_LIMITS, Codec, Message, MessageSet, ProduceRequest, encode_message, encode_set
+from kafka2011.wire import DEFAULT_LIMITS, Codec, Message, MessageSet, ProduceRequest, encode_message, encode_set, walk
 from kafka2011.wire.compression import compress
-from kafka2011.wire.message import MAGIC_1
-from kafka2011.wire.run import are_alike
 
 Item = bytes | Message
 Messages = MessageSet | Message | bytes | Sequence[Item]
@@ -28,9 +23,6 @@ Messages = MessageSet | Message | bytes | Sequence[Item]
 
 MAX_SET_SIZE = 1 << 20
 """A batch of more bytes is halved, whatever its number of messages."""
-
-_PACKED_AT_ONCE = 256
-"""Messages laid out by one Struct."""
 
 
 class Lane:
@@ -141,42 +133,10 @@ def _wrapped(data: bytes, batching: Batching) -> bytes:
 def requests(parcel: Parcel, batching: Batching) -> list[bytes]:
     """The produce requests of a parcel, end to end, in a few pieces."""
     lane, items = parcel
-    parts: list[bytes] = []
-    if batching.codec is Codec.NONE and batching.batch_size <= _PACKED_AT_ONCE:
+    if batching.codec is Codec.NONE:
         try:
-            parts = _full_requests(lane, items, batching.batch_size)  # type: ignore[arg-type]  # mostly bytes only
-            items = items[len(items) // batching.batch_size * batching.batch_size :] if parts else items
-        except TypeError:
-            pass  # Messages among the payloads
-    return [*parts, b"".join([lane.request(data) for data, _ in sets(items, batching)])]
-
-
-def _full_requests(lane: Lane, payloads: Sequence[bytes], batch_size: int) -> list[bytes]:
-    """The requests that are full, if all payloads are of one length; packed without a step of Python per message.
-
-    Then all requests are alike: the first message's head is the request's head too, and only CRCs and payloads differ.
-    """
-    size = len(payloads[0])
-    set_size = batch_size * (MAGIC_1.size + size)
-    if set_size > MAX_SET_SIZE or not are_alike(payloads):
-        return []
-    head = MAGIC_1.pack(size + 6, 1, 0, 0)[:6]
-    first = b"".join((_I32(len(lane.head) + 4 + set_size), lane.head, _I32(set_size), head))
-    heads = [first] + [head] * (batch_size - 1)
-    found = []
-    n_full = len(payloads) // batch_size * batch_size
-    step = _PACKED_AT_ONCE // batch_size * batch_size
-    for start in range(0, n_full, step):
-        some = payloads[start : min(start + step, n_full)]
-        n_requests = len(some) // batch_size
-        parts: list[bytes | int] = [head] * (3 * len(some))
-        parts[::3] = heads * n_requests
-        parts[1::3] = map(crc32, some)
-        parts[2::3] = some
-        found.append(_packer(len(first), size, batch_size, n_requests)(*parts))
-    return found
-
-
-@lru_cache(maxsize=128)
-def _packer(first: int, size: int, batch_size: int, n_requests: int) -> Callable[..., bytes]:
-    return struct.Struct(">" + (f"{first}sI{size}s" + f"6sI{size}s" * (batch_size - 1)) * n_requests).pack
+            # The payloads are mostly bytes only, and their sets small: then this is all.
+            return [walk.encode(items, lane.head, batching.batch_size, MAX_SET_SIZE)]  # type: ignore[arg-type]
+        except (TypeError, OverflowError):
+            pass
+    return [b"".join([lane.request(data) for data, _ in sets(items, batching)])]

@@ -43,7 +43,7 @@ class Entry(NamedTuple):
     payload: bytes
 
 
-def read_entry(data: bytes, pos: int) -> Entry | None:
+def read_entry(data: bytes | memoryview, pos: int) -> Entry | None:
     """Read one entry and check its CRC; None where the bytes end first.
 
     Raises InvalidMessageSize or InvalidMessage for anything that is not an entry (spec §1.2).
@@ -62,10 +62,10 @@ def read_entry(data: bytes, pos: int) -> Entry | None:
         raise InvalidMessageSize(f"the entry at byte {pos} says {n} bytes, less than its own header")
     if data[pos + 4] == 1:
         _, magic, attributes, crc = MAGIC_1.unpack_from(data, pos)
-        payload = data[pos + 10 : pos + 4 + n]
+        payload = bytes(data[pos + 10 : pos + 4 + n])
     else:
         _, magic, crc = MAGIC_0.unpack_from(data, pos)
-        attributes, payload = 0, data[pos + 9 : pos + 4 + n]
+        attributes, payload = 0, bytes(data[pos + 9 : pos + 4 + n])
     if magic > 1:
         raise InvalidMessage(f"the entry at byte {pos} has magic {magic}; known are 0 and 1")
     if crc32(payload) != crc:

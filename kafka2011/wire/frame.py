@@ -6,8 +6,7 @@ The size is checked before anything is kept for it, so that four bytes from a st
 from __future__ import annotations
 
 from kafka2011.errors import InvalidRequest
-from kafka2011.wire.fields import I32
-from kafka2011.wire.run import RunFinder, cut_out
+from kafka2011.wire import walk
 
 SMALLEST = 2
 """A frame holds at least its key, or its error code."""
@@ -47,28 +46,15 @@ class FrameSplitter:
             frames.append(b"".join((*self._parts, data[:pos]))[4:])
         elif self._held:
             data = b"".join((*self._parts, data))
-        end, previous, runs = len(data), -1, RunFinder()
-        while end - pos >= 4:
-            (size,) = I32.unpack_from(data, pos)
-            if not SMALLEST <= size <= self.max_size:
-                self._parts, self._held = [], 0
-                self.broken = InvalidRequest(f"a frame of {size} bytes; {SMALLEST} to {self.max_size} are accepted")
-                if not frames:
-                    raise self.broken
-                return frames
-            if end - pos - 4 < size:
-                break
-            row = 4 + size
-            if size == previous and pos >= runs.next_try and (count := runs.length(data, pos, row, width=4)):
-                # A producer's requests are mostly of one size: those that follow are cut out at once.
-                for some in cut_out(memoryview(data)[pos : pos + count * row], 4, size):
-                    frames += some
-                pos += count * row
-                continue
-            frames.append(data[pos + 4 : pos + row])
-            previous = size
-            pos += row
-        self._held = end - pos
+        cut, pos, size = walk.split(data, pos, SMALLEST, self.max_size)
+        frames += cut
+        self._held = len(data) - pos
+        if self._held >= 4 and not SMALLEST <= size <= self.max_size:
+            self._parts, self._held = [], 0
+            self.broken = InvalidRequest(f"a frame of {size} bytes; {SMALLEST} to {self.max_size} are accepted")
+            if not frames:
+                raise self.broken
+            return frames
         self._parts = [data[pos:]] if self._held else []
         self._needed = 4 if self._held < 4 else 4 + size
         return frames

@@ -9,15 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from isal.isal_zlib import crc32
-
+from kafka2011.wire import walk
 from kafka2011.wire.compression import compress
 from kafka2011.wire.entry import DEFAULT_LIMITS, Limits, Opener, read_entry
-from kafka2011.wire.message import CODEC_MASK, MAGIC_1, Codec, Message, encode_message
+from kafka2011.wire.message import CODEC_MASK, Codec, Message, encode_message
 from kafka2011.wire.reading import decode_set
-from kafka2011.wire.run import RunFinder, are_alike, pack_run
-
-_head = MAGIC_1.unpack_from
 
 
 class MessageSet:
@@ -56,15 +52,9 @@ class MessageSet:
 
 def encode_set(payloads: Iterable[bytes], *, codec: Codec = Codec.NONE, magic: int = 1) -> bytes:
     """Encode many payloads at once; an empty batch is zero bytes."""
-    entries: Iterable[bytes]
     if magic != 1:
-        entries = [encode_message(Message(p, magic)) for p in payloads]
-    elif isinstance(payloads, (list, tuple)) and are_alike(payloads):
-        entries = pack_run(MAGIC_1.pack(len(payloads[0]) + 6, 1, 0, 0)[:6], payloads)
-    else:
-        pack = MAGIC_1.pack
-        entries = [part for p in payloads for part in (pack(len(p) + 6, 1, 0, crc32(p)), p)]
-    return _wrap(b"".join(entries), codec)
+        return _wrap(b"".join([encode_message(Message(p, magic)) for p in payloads]), codec)
+    return _wrap(walk.encode(payloads, b"", 0, 0), codec)
 
 
 def _wrap(data: bytes, codec: Codec) -> bytes:
@@ -92,24 +82,17 @@ def validate_set(data: bytes, *, deep: bool = True, limits: Limits = DEFAULT_LIM
 
 def _validate(data: bytes, opener: Opener, depth: int, deep: bool = True) -> SetSummary:
     n_messages = n_entries = largest = 0
-    pos, end, last_head = 0, len(data), len(data) - MAGIC_1.size
-    previous, runs = 0, RunFinder()
+    pos, end = 0, len(data)
     while pos < end:
-        if pos <= last_head:
-            n, magic, attributes, crc = _head(data, pos)
-            after = pos + 4 + n
-            if magic == 1 and n >= 6 and after <= end and not attributes & CODEC_MASK:
-                if n == previous and pos >= runs.next_try and (payloads := runs.payloads(data, pos, 4 + n)):
-                    n_entries += len(payloads)
-                    pos += (4 + n) * len(payloads)
-                    continue
-                if crc32(data[pos + 10 : after]) == crc:
-                    if n - 6 > largest:
-                        largest = n - 6
-                    n_entries += 1
-                    previous, pos = n, after
-                    continue
-        entry = read_entry(data, pos)
+        after, count, largest_here = walk.check(data, pos, not deep)
+        n_entries += count
+        largest = max(largest, largest_here)
+        if after == end:
+            pos = after
+            break
+        # A wrapper, the partial tail, or something wrong.
+        entry = read_entry(data, after)
+        pos = after
         if entry is None:
             break
         if deep and entry.attributes & CODEC_MASK:

@@ -9,18 +9,14 @@ their own, they share the wrapper's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Sized
-from itertools import chain, repeat
+from collections.abc import Iterable, Iterator, Sized
+from itertools import chain
 from typing import NamedTuple
 
-from isal.isal_zlib import crc32
-
 from kafka2011.errors import InvalidMessage, InvalidMessageSize
+from kafka2011.wire import walk
 from kafka2011.wire.entry import DEFAULT_LIMITS, Entry, Limits, Opener, read_entry
-from kafka2011.wire.message import CODEC_MASK, LENGTH, MAGIC_1
-from kafka2011.wire.run import RunFinder
-
-_head = MAGIC_1.unpack_from
+from kafka2011.wire.message import LENGTH, Message, encode_message
 
 
 class _Fields(NamedTuple):
@@ -48,45 +44,26 @@ class MessageAndOffset(tuple[bytes, int, int, int]):
         return f"MessageAndOffset({self.payload!r}, offset={self.offset}, next_offset={self.next_offset})"
 
 
-class _Row(Sized, Iterable[MessageAndOffset]):
-    """Messages that follow each other: the payloads, and the offsets where they begin and where the last one ends."""
-
-    __slots__ = ("kind", "offsets", "payloads")
-
-    def __init__(self, payloads: list[bytes], offsets: Sequence[int], kind: type[MessageAndOffset]) -> None:
-        self.payloads, self.offsets, self.kind = payloads, offsets, kind
-
-    def __len__(self) -> int:
-        return len(self.payloads)
-
-    def __iter__(self) -> Iterator[MessageAndOffset]:
-        return map(self.kind, zip(self.payloads, self.offsets, self.offsets[1:], repeat(1)))
-
-
-_Piece = _Row | list[MessageAndOffset]
-
-
 class ReadSet(Sized, Iterable[MessageAndOffset]):
     """The messages of a set, all checked; ``size`` is the bytes of its whole entries.
 
-    Iterating makes the messages, each time anew. A set that waits in a queue is thus a few objects and not thousands,
-    which the garbage collector would look through again and again.
+    Iterating makes the messages, each time anew.
     """
 
-    __slots__ = ("_pieces", "size")
+    __slots__ = ("rows", "size")
 
-    def __init__(self, pieces: list[_Piece], size: int) -> None:
-        self._pieces, self.size = pieces, size
+    def __init__(self, rows: list[walk.Row[MessageAndOffset]], size: int) -> None:
+        self.rows, self.size = rows, size
 
     def __len__(self) -> int:
-        return sum(map(len, self._pieces))
+        return sum(map(len, self.rows))
 
     def __iter__(self) -> Iterator[MessageAndOffset]:
-        return chain.from_iterable(self._pieces)
+        return iter(self.rows[0]) if len(self.rows) == 1 else chain.from_iterable(self.rows)
 
 
 def read_set(
-    data: bytes,
+    data: bytes | memoryview,
     offset: int = 0,
     *,
     deep: bool = True,
@@ -96,46 +73,31 @@ def read_set(
     """Read the bytes of a fetch that began at ``offset``; a partial entry at the end is dropped.
 
     Raises InvalidMessageSize if not even the first entry is whole, InvalidMessage on a wrong CRC, magic or codec.
-    With ``deep`` wrappers are opened; otherwise a wrapper comes as it is. The messages are of class ``kind``.
+    With ``deep`` wrappers are opened; otherwise a wrapper comes as it is. The messages are of class ``kind``, a
+    subclass of MessageAndOffset that adds no ``__new__``.
     """
-    pieces: list[_Piece] = []
-    payloads: list[bytes] = []
-    offsets = [offset]
-    pos, end, last_head = 0, len(data), len(data) - MAGIC_1.size
-    previous, runs = 0, RunFinder()
+    if not walk.takes_views:
+        data = bytes(data)
+    rows: list[walk.Row[MessageAndOffset]] = []
+    pos, end = 0, len(data)
     while pos < end:
-        if pos <= last_head:
-            n, magic, attributes, crc = _head(data, pos)
-            after = pos + 4 + n
-            if magic == 1 and n >= 6 and after <= end and not attributes & CODEC_MASK:
-                if n == previous and pos >= runs.next_try and (run := runs.payloads(data, pos, 4 + n)):
-                    after = pos + (4 + n) * len(run)
-                    pieces += (
-                        _Row(payloads, offsets, kind),
-                        _Row(run, range(offset + pos, offset + after + 1, 4 + n), kind),
-                    )
-                    payloads, offsets, pos = [], [offset + after], after
-                    continue
-                payload = data[pos + 10 : after]
-                if crc32(payload) == crc:
-                    payloads.append(payload)
-                    offsets.append(offset + after)
-                    previous, pos = n, after
-                    continue
-        # Magic 0, wrappers, the partial tail, and everything that is wrong.
+        after, row = walk.cut(kind, data, pos, offset)
+        if len(row):
+            rows.append(row)
+            pos = after
+            continue
+        # A wrapper, the partial tail, or something wrong.
         entry = read_entry(data, pos)
         if entry is None:
             break
-        after = pos + entry.size
-        inner = [(entry.payload, entry.magic)]
-        if deep and entry.attributes & CODEC_MASK:
-            inner = _unwrap(entry, Opener(limits))
-        made = [kind((payload, offset + pos, offset + pos, magic)) for payload, magic in inner[:-1]]
-        made += [kind((payload, offset + pos, offset + after, magic)) for payload, magic in inner[-1:]]
-        pieces += _Row(payloads, offsets, kind), made
-        payloads, offsets, pos = [], [offset + after], after
-    pieces.append(_Row(payloads, offsets, kind))
-    return ReadSet(pieces, pos)
+        inner = _unwrap(entry, Opener(limits), kind) if deep else _as_it_is(entry, kind)
+        for row in inner:
+            row.at = row.after = offset + pos
+        pos += entry.size
+        if inner:
+            inner[-1].after = offset + pos
+        rows += inner
+    return ReadSet(rows, pos)
 
 
 def decode_set(
@@ -145,19 +107,31 @@ def decode_set(
     return list(read_set(data, offset, deep=deep, limits=limits))
 
 
-def _unwrap(entry: Entry, opener: Opener, depth: int = 0) -> list[tuple[bytes, int]]:
-    """The payloads and magics of the messages in a wrapper, and in the wrappers in it."""
+def _unwrap(
+    entry: Entry, opener: Opener, kind: type[MessageAndOffset], depth: int = 0
+) -> list[walk.Row[MessageAndOffset]]:
+    """The messages in a wrapper, and in the wrappers in it."""
     inner = opener.open(entry, depth)
-    found: list[tuple[bytes, int]] = []
-    for message in read_set(inner, deep=False):
-        if message.magic == 1 and inner[message.offset + 5] & CODEC_MASK:
-            wrapper = read_entry(inner, message.offset)
-            assert wrapper is not None, "read_set has just read it"
-            found += _unwrap(wrapper, opener, depth + 1)
-        else:
-            found.append((message.payload, message.magic))
-    opener.count(len(found))
-    return found
+    rows: list[walk.Row[MessageAndOffset]] = []
+    pos, end = 0, len(inner)
+    while pos < end:
+        after, row = walk.cut(kind, inner, pos, 0)
+        if len(row):
+            rows.append(row)
+            opener.count(len(row))
+            pos = after
+            continue
+        wrapper = read_entry(inner, pos)
+        if wrapper is None:
+            break
+        rows += _unwrap(wrapper, opener, kind, depth + 1)
+        pos += wrapper.size
+    return rows
+
+
+def _as_it_is(entry: Entry, kind: type[MessageAndOffset]) -> list[walk.Row[MessageAndOffset]]:
+    """A wrapper as one message: its payload still compressed."""
+    return [walk.cut(kind, encode_message(Message(entry.payload)), 0, 0)[1]]
 
 
 def readable_bytes(data: bytes, limits: Limits = DEFAULT_LIMITS) -> int:

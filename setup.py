@@ -1,0 +1,16 @@
+"""What setup.cfg cannot say: the one compiled file. Without a compiler it is left out, and the pure Python is used."""
+
+from setuptools import Extension, setup
+
+setup(
+    ext_modules=[
+        Extension(
+            "kafka2011.wire._walk",
+            ["kafka2011/wire/_walk.c"],
+            extra_compile_args=["-O3"],
+            py_limited_api=True,
+            optional=True,
+        )
+    ],
+    options={"bdist_wheel": {"py_limited_api": "cp311"}},
+)
