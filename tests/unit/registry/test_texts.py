@@ -39,11 +39,12 @@ def test_a_broker_entry_is_written_and_read_as_in_2011() -> None:
 
     assert value == b"127.0.0.1-1347000000000:127.0.0.1:9092"
     assert parse_broker("0", value) == BrokerAddress(0, "127.0.0.1", 9092)
+    assert parse_broker("0", b"a:h:0") == BrokerAddress(0, "h", 0), "a broker whose 2011 port is off"
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("0", b""), ("0", b"a:b"), ("0", b"a:h:99999"), ("0", b"a:h:0"), ("0", b"a:evil:1;rm:9"), ("0", b"a::1:92"),
+    [("0", b""), ("0", b"a:b"), ("0", b"a:h:99999"), ("0", b"a:h:-1"), ("0", b"a:evil:1;rm:9"), ("0", b"a::1:92"),
      ("0", b"\xff\xfe:\x00:12"), ("x", b"a:h:1"), ("-1", b"a:h:1"), ("99999999999", b"a:h:1"), ("0", b"{" * 900_000)],
 )  # fmt: skip
 def test_what_is_no_broker_is_not_taken_for_one(name: str, value: bytes) -> None:
