@@ -73,8 +73,12 @@ class ModernPlugin:
         Setting("offsets.retention.minutes", int, 10_080, "minutes", "How long the offsets of an empty group are kept.",
                 _SECTION, minimum=1),
         _ms("offsets.retention.check.interval.ms", 600_000, "How often expired offsets are looked for."),
-        _ms("offsets.copy.interval.ms", 500, "How long after a commit its offset is copied to ZooKeeper, at most; a "
-            "coordinator that dies takes what was committed since with it."),
+        Setting("offsets.commit.required.acks", str, "-1", "", "When a commit is answered, with ZooKeeper: -1 once it "
+                "is copied there, so that no other coordinator goes on from an older one; 1 once it is on this "
+                "broker's disk.", _SECTION, choices=("-1", "1")),
+        _ms("offsets.commit.timeout.ms", 5_000, "How long a commit waits for its copy before it is refused."),
+        _ms("offsets.copy.interval.ms", 5, "How far apart copies to ZooKeeper are, at least; with "
+            "offsets.commit.required.acks=1 a coordinator that dies takes what was committed since with it."),
         _ms("group.consumer.session.timeout.ms", 45_000, "Session of members of the KIP-848 protocol."),
         _ms("group.consumer.heartbeat.interval.ms", 5_000, "Heartbeat interval told to them."),
     )  # fmt: skip
@@ -208,7 +212,14 @@ class ModernPlugin:
             interval_s=interval_s,
             journal=broker.journal,
         )
-        return Offices(self._offsets_log, copier, broker.reactor, broker.journal)
+        return Offices(
+            self._offsets_log,
+            copier,
+            broker.reactor,
+            broker.journal,
+            wait_for_copies=broker.config["offsets.commit.required.acks"] == "-1",
+            copy_timeout_s=broker.config.integer("offsets.commit.timeout.ms") / 1000,
+        )
 
     def state(self) -> dict[str, Any]:
         """Port, groups and producers."""

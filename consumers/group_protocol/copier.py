@@ -18,6 +18,7 @@ from consumers.group_protocol.events import CoordinatorWaits, CopyingDelayed, Of
 from consumers.group_protocol.offsets_copy import Copies, GroupPartition, OffsetsCopy
 from kafka2011.clock import SYSTEM_CLOCK, Clock
 from kafka2011.events import Journal
+from zk_registry.lease import Lease, LeasedSession
 from zk_registry.operations import SessionExpired
 from zk_registry.states import Session, SessionState
 
@@ -25,6 +26,8 @@ FIRST_RETRY_S = 0.1
 LONGEST_RETRY_S = 2.0
 LOOK_AGAIN_S = 1.0
 """For claims that others hold, beside the watch."""
+RENEW_BEFORE = 0.75
+"""Of its length is left of the lease when it is renewed."""
 TELL_AFTER_S = 10.0
 """How long a claim may take before an event says that its groups are not served."""
 
@@ -32,8 +35,11 @@ TELL_AFTER_S = 10.0
 class Reports(Protocol):
     """Who wants to hear what became of its wishes; called in the reactor."""
 
-    def taken(self, number: int, ticket: int, undisputed: bool, found: Copies) -> None:
-        """``number`` is ours, with these copies; ``undisputed``: nobody else has had it since we last did."""
+    def taken(self, number: int, ticket: int, undisputed: bool, found: Copies, term: int) -> None:
+        """``number`` is ours, with these copies, while ``term`` lasts; ``undisputed``: nobody else has had it since."""
+
+    def copied(self, number: int, mark: int) -> None:
+        """Everything put for ``number`` up to ``mark`` is copied."""
 
     def lost(self, numbers: frozenset[int]) -> None:
         """The session is over: these are no longer ours."""
@@ -61,6 +67,8 @@ class Copier:
         self._reports: Reports | None = None
         self._lock = threading.Lock()
         self._pending: dict[int, dict[GroupPartition, CommittedOffset | None]] = {}
+        self._marks: dict[int, int] = {}
+        """Up to where of the log ``_pending`` reaches."""
         self._to_take: dict[int, int] = {}
         self._to_settle: set[int] = set()
         self._to_release: set[int] = set()
@@ -70,6 +78,8 @@ class Copier:
         self._thread = threading.Thread(target=self._work, name="offsets-copier", daemon=True)
         # The thread's own
         self._session: Session | None = None
+        self._leased: LeasedSession | None = None
+        self._lease: Lease | None = None
         self._copy: OffsetsCopy | None = None
         self._incarnation = 0
         self._held: set[int] = set()
@@ -106,14 +116,22 @@ class Copier:
             self._to_settle.add(number)
         self._wake.set()
 
-    def put(self, number: int, changes: Mapping[GroupPartition, CommittedOffset | None]) -> None:
-        """Copy these within the interval; None deletes. What was put before and not copied yet is forgotten."""
+    def put(self, number: int, changes: Mapping[GroupPartition, CommittedOffset | None], mark: int = 0) -> None:
+        """Copy these within the interval; None deletes. What was put before and not copied yet is forgotten.
+
+        ``mark`` is how far they go in the log; the report says which mark was reached.
+        """
         with self._lock:
             was_empty = not self._pending
             if changes:
                 self._pending.setdefault(number, {}).update(changes)
+                self._marks[number] = max(mark, self._marks.get(number, 0))
         if was_empty:
             self._wake.set()
+
+    def holds(self, term: int) -> bool:
+        """Whether what was taken in ``term`` is surely still ours."""
+        return self._lease is not None and self._lease.holds(term)
 
     @property
     def n_pending(self) -> int:
@@ -165,6 +183,7 @@ class Copier:
     def round(self) -> float | None:
         """Do what is due; return the seconds until something is again, None if only a new wish can be."""
         copy = self._ready()
+        self._renew()
         self._settle(copy)
         self._let_go(copy)
         waits = self._take(copy)
@@ -173,8 +192,20 @@ class Copier:
             self._copy_all(copy)
         with self._lock:
             idle = not self._pending.keys() & self._held
-        copy_in_s = None if idle else max(0.0, self._copy_at - self._clock.monotonic())
-        return min(LOOK_AGAIN_S, LOOK_AGAIN_S if copy_in_s is None else copy_in_s) if waits else copy_in_s
+        due = [] if idle else [max(0.0, self._copy_at - self._clock.monotonic())]
+        due += [LOOK_AGAIN_S] if waits else []
+        due += [self._renew_in_s()] if self._held else []
+        return min(due, default=None)
+
+    def _renew(self) -> None:
+        """Copies renew the lease; where there are none to write, ask for the sake of the answer."""
+        if self._held and not self._renew_in_s():
+            assert self._leased is not None
+            self._leased.renew()
+
+    def _renew_in_s(self) -> float:
+        assert self._lease is not None
+        return max(0.0, self._lease.left_s(self._incarnation) - RENEW_BEFORE * self._lease.length_s)
 
     def _ready(self) -> OffsetsCopy:
         """A session, and nothing believed that was claimed in another."""
@@ -187,11 +218,15 @@ class Copier:
                 self._session = None
                 raise
             session.on_state(lambda _state: self._wake.set())
-            self._copy = OffsetsCopy(session, self._broker_id, journal=self._journal)
+            self._lease = Lease(session.timeout_s, clock=self._clock)
+            self._leased = LeasedSession(session, self._lease, clock=self._clock)
+            self._copy = OffsetsCopy(self._leased, self._broker_id, journal=self._journal)
         assert self._copy is not None
         if self._is_over(session):
             lost, self._held = frozenset(self._held), set()
             self._incarnation = session.incarnation
+            if self._lease is not None:
+                self._lease.begin(self._incarnation)
             with self._lock:
                 if self._give_up_at is None:
                     # What the log has and the copies have not is found when the claim is taken again.
@@ -254,7 +289,7 @@ class Copier:
             with self._lock:
                 if self._to_take.get(number) == wanted[number]:
                     del self._to_take[number]
-            self._call(self._told.taken, number, wanted[number], undisputed, found)
+            self._call(self._told.taken, number, wanted[number], undisputed, found, self._incarnation)
         self._call(self._told.tried)
         self._tell_waiting(", ".join(sorted(set(holders.values()))), waits=bool(holders))
         return bool(holders)
@@ -283,7 +318,7 @@ class Copier:
 
     def _copy_one(self, copy: OffsetsCopy, number: int) -> None:
         with self._lock:
-            changes = dict(self._pending.get(number, {}))
+            changes, mark = dict(self._pending.get(number, {})), self._marks.get(number, 0)
         assert self._session is not None
         if self._is_over(self._session):
             raise SessionExpired("/", "what was claimed in it may be another's now")
@@ -295,6 +330,8 @@ class Copier:
                 self._pending[number] = left
             else:
                 self._pending.pop(number, None)
+        if changes:
+            self._call(self._told.copied, number, mark)
 
     def _tell_waiting(self, reason: str, *, waits: bool = True) -> None:
         """Say once when claims take long: their groups are answered 14 until then."""

@@ -121,6 +121,22 @@ class CoordinatorWaits(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorSilenced(Event):
+    """ZooKeeper has not answered for nearly a session: others may coordinate these groups; members are told 15."""
+
+    level: ClassVar[int] = logging.WARNING
+    section: ClassVar[str] = "§3.2"
+    partitions: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorBack(Event):
+    """ZooKeeper answers, and the groups are still ours; they go on as they were."""
+
+    section: ClassVar[str] = "§3.2"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetsAdopted(Event):
     """Groups of another coordinator go on here, from the copies of their offsets."""
 

@@ -61,8 +61,8 @@ class GroupService:
         return cast("Deferred[Result]", answer)
 
     def is_available(self, group: str) -> bool:
-        """Tell whether the group's part of the offsets log can be read and written."""
-        return self._log.is_available(group)
+        """Tell whether the group's offsets can be read and written here, and by nobody else."""
+        return self.coordinator.is_available(group)
 
     def is_loading(self, group: str) -> bool:
         """Tell whether the group is ours and its offsets are still being fetched from where they were."""
@@ -101,6 +101,14 @@ class GroupService:
         if self.durable is not None:
             self.durable.flushed(position)
         self.deliver(self.coordinator.flushed(position, self._reactor.seconds()))
+
+    def copied(self, position: LogPosition) -> None:
+        """What was appended up to ``position`` is where the next coordinator looks."""
+        self.deliver(self.coordinator.flushed(position, self._reactor.seconds()))
+
+    def not_copied(self, position: LogPosition) -> None:
+        """It takes too long to get there."""
+        self.deliver(self.coordinator.not_copied(position, self._reactor.seconds()))
 
     def _not_flushed(self, failure: Failure, number: int) -> None:
         del self._flushing[number]

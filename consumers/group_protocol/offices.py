@@ -3,11 +3,13 @@
     want(numbers)   the partitions of the offsets log that are this broker's by the view of the cluster
     gained          claimed in ZooKeeper, copies read -> newer ones adopted into our own log -> served; until then 14
     lost            groups forgotten -> what was appended is flushed -> copied -> the claim given up
+    silence         the lease of the claims runs out before the session can: nobody is served until ZooKeeper answers
     session over    all of it claimed again; where nobody came in between, groups go on as they are
 
-A commit is answered when it is durable in our own log (spec §11), and copied a moment after. The later commit wins, by
-its time; a coordinator's times are later than all it has adopted. Members are not copied: where another broker has
-coordinated meanwhile, those our log remembers are forgotten, and join again.
+A commit is answered when it is durable in our own log (spec §11) and copied to where the next coordinator looks, so
+that whatever becomes of this one, no answer was untrue. The later commit wins, by its time; a coordinator's times are
+later than all it has adopted. Members are not copied: where another broker has coordinated meanwhile, those our log
+remembers are forgotten, and join again.
 
 Paper: §3.2 (offsets in ZooKeeper, ownership by ephemeral nodes). Spec: modern-group-protocol §11.
 """
@@ -16,9 +18,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import chain, count
 
 from twisted.internet.defer import Deferred
+from twisted.internet.task import LoopingCall
 from twisted.internet.threads import deferToThread
 
 from consumers.group_protocol.coordinator.events import OffsetAppendRefused
@@ -26,17 +30,20 @@ from consumers.group_protocol.coordinator.offset_book import CommittedOffset
 from consumers.group_protocol.coordinator.records import Key, RecordType, offset_record, read_key, read_offset
 from consumers.group_protocol.coordinator.settings import LogPosition, Record
 from consumers.group_protocol.copier import Copier
-from consumers.group_protocol.events import OffsetsAdopted
+from consumers.group_protocol.events import CoordinatorBack, CoordinatorSilenced, OffsetsAdopted
 from consumers.group_protocol.group_service import GroupService
 from consumers.group_protocol.offsets_copy import Copies, GroupPartition
 from consumers.group_protocol.offsets_log import OffsetsLog, partition_of
-from kafka2011.broker.reactor import DelayedCall, Reactor
+from kafka2011.broker.reactor import DelayedCall, Reactor, every
 from kafka2011.errors import Kafka2011Error
 from kafka2011.events import Journal
 
 START_PATIENCE_S = 10.0
 """How long a start waits for the first copies; after that the port opens, and groups without theirs are told 14."""
 STOP_PATIENCE_S = 5.0
+LOOK_S = 0.25
+"""How often the lease and the copies that are waited for are looked at."""
+_ALL = 1 << 63
 
 Change = dict[GroupPartition, CommittedOffset | None]
 
@@ -44,8 +51,19 @@ Change = dict[GroupPartition, CommittedOffset | None]
 class Offices:
     """The offsets log as the coordinator writes it, with a copy in ZooKeeper. Thread: reactor."""
 
-    def __init__(self, log: OffsetsLog, copier: Copier, reactor: Reactor, journal: Journal) -> None:
+    def __init__(
+        self,
+        log: OffsetsLog,
+        copier: Copier,
+        reactor: Reactor,
+        journal: Journal,
+        *,
+        wait_for_copies: bool = True,
+        copy_timeout_s: float = 5.0,
+    ) -> None:
+        """``wait_for_copies``: answer a commit once it is copied, or say after ``copy_timeout_s`` that it is not."""
         self._log, self._copier, self._reactor, self._journal = log, copier, reactor, journal
+        self._wait_for_copies, self._copy_timeout_s = wait_for_copies, copy_timeout_s
         self._groups: GroupService | None = None
         self._wanted: frozenset[int] = frozenset()
         self._loading: set[int] = set()
@@ -57,6 +75,12 @@ class Offices:
         self._unsettled: set[int] = set()
         """Ours, but not yet with anything of ours in the log."""
         self._not_durable: dict[int, deque[tuple[int, Change]]] = {}
+        self._not_copied: dict[int, deque[tuple[int, float]]] = {}
+        """Commits that wait for their copies: where in the log they end, and when they have waited long enough."""
+        self._terms: dict[int, int] = {}
+        """The session in which each was claimed: what is ours is ours while its lease holds."""
+        self._silenced: frozenset[int] = frozenset()
+        self._looking: LoopingCall | None = None
         self._first_try: Deferred[None] | None = None
         self._patience: DelayedCall | None = None
 
@@ -67,6 +91,7 @@ class Offices:
         self._groups = groups
         groups.loading, groups.durable = self._loading, self
         self._copier.start(self)
+        self._looking = every(self._reactor, LOOK_S, self._look)
         self.want(wanted)
         self._first_try = Deferred()
         if wanted:
@@ -91,17 +116,20 @@ class Offices:
         """Copy what is left, then give every claim up; fires when done."""
         self._wanted = frozenset()
         self._tickets.clear()
+        if self._looking is not None and self._looking.running:
+            self._looking.stop()
         return deferToThread(self._copier.close, STOP_PATIENCE_S)
 
     def state(self) -> dict[str, object]:
         """What ``/state`` shows."""
-        return {"coordinates": sorted(self._wanted - self._loading), "loading": sorted(self._loading),
-                "uncopied": self._copier.n_pending}  # fmt: skip
+        silenced = {number for number in self._wanted - self._loading if not self._may_speak(number)}
+        return {"coordinates": sorted(self._wanted - self._loading - silenced), "loading": sorted(self._loading),
+                "silenced": sorted(silenced), "uncopied": self._copier.n_pending}  # fmt: skip
 
     # The coordinator's log
 
     def append(self, group: str, records: Sequence[Record]) -> LogPosition:
-        """Append to our own log; offsets are copied once they are durable there."""
+        """Append to our own log; offsets are copied once they are durable there, and whoever commits waits for that."""
         position = self._log.append(group, records)
         changes: Change = {}
         for record in records:
@@ -110,27 +138,62 @@ class Offices:
                 changes[group, key.partition] = None if record.value is None else read_offset(record.value)
         if changes:
             self._not_durable.setdefault(position.partition, deque()).append((position.offset, changes))
-        return position
+        return replace(position, copied=True) if changes and self._wait_for_copies else position
 
     def is_available(self, group: str) -> bool:
-        """As the log says."""
-        return self._log.is_available(group)
+        """Whether the log has the group's offsets, and nobody else can be speaking for it."""
+        return self._log.is_available(group) and self._may_speak(partition_of(group))
+
+    def _may_speak(self, number: int) -> bool:
+        return number not in self._silenced and self._copier.holds(self._terms.get(number, 0))
 
     def flushed(self, position: LogPosition) -> None:
         """What became durable is to be copied; a partition we are leaving may be given up now."""
-        waiting = self._not_durable.get(position.partition)
+        number, waiting = position.partition, self._not_durable.get(position.partition)
         changes: Change = {}
+        mark = 0
         while waiting and waiting[0][0] <= position.offset:
-            changes.update(waiting.popleft()[1])
-        self._settle(position.partition)
+            mark, some = waiting.popleft()
+            changes.update(some)
+        self._settle(number)
         if changes:
-            self._copier.put(position.partition, changes)
-        self._maybe_leave(position.partition)
+            late = self._reactor.seconds() + self._copy_timeout_s
+            self._not_copied.setdefault(number, deque()).append((mark, late))
+            self._copier.put(number, changes, mark)
+        self._maybe_leave(number)
+
+    def copied(self, number: int, mark: int) -> None:
+        """What was put up to ``mark`` is where the next coordinator looks: its commits may be answered."""
+        waiting = self._not_copied.get(number)
+        while waiting and waiting[0][0] <= mark:
+            waiting.popleft()
+        self._serving().copied(LogPosition(number, mark, copied=True))
 
     def flush_failed(self, number: int) -> None:
         """Nobody was told that these are committed."""
         self._not_durable.pop(number, None)
+        self._not_copied.pop(number, None)
         self._maybe_leave(number)
+
+    # Silence
+
+    def _look(self) -> None:
+        """Notice a lease that ran out, one that holds again, and commits that have waited long enough."""
+        now = self._reactor.seconds()
+        for number, waiting in self._not_copied.items():
+            mark = None
+            while waiting and waiting[0][1] <= now:
+                mark, _ = waiting.popleft()
+            if mark is not None:
+                self._serving().not_copied(LogPosition(number, mark, copied=True))
+        silenced = frozenset(n for n in self._loaded - self._loading if not self._copier.holds(self._terms.get(n, 0)))
+        if silenced and not self._silenced:
+            self._journal.emit(CoordinatorSilenced(partitions=tuple(sorted(silenced))))
+        elif self._silenced and not silenced:
+            self._journal.emit(CoordinatorBack())
+        back, self._silenced = self._silenced - silenced, silenced
+        if back:
+            self._serving().coordinator.restart_sessions(lambda group: partition_of(group) in back, now)
 
     # Coming and going
 
@@ -144,6 +207,7 @@ class Offices:
             self._loading.discard(number)
             self._loaded.discard(number)
             self._unsettled.discard(number)
+            self._terms.pop(number, None)
             self._leaving.add(number)
             self._maybe_leave(number)
         self._take(gained)
@@ -158,10 +222,14 @@ class Offices:
     def lost(self, numbers: frozenset[int]) -> None:
         """The session is over: until they are claimed again, others may have come in between."""
         self._unsettled -= numbers
+        for number in numbers:
+            self._terms.pop(number, None)
+            if self._not_copied.pop(number, None):
+                self._serving().not_copied(LogPosition(number, _ALL, copied=True))
         self._take(numbers & self._wanted)
 
-    def taken(self, number: int, ticket: int, undisputed: bool, found: Copies) -> None:
-        """Ours: adopt what others have copied since, and serve."""
+    def taken(self, number: int, ticket: int, undisputed: bool, found: Copies, term: int) -> None:
+        """Ours while the lease of session ``term`` holds: adopt what others have copied since, and serve."""
         if self._tickets.get(number) != ticket:
             return
         groups, now = self._serving(), self._reactor.seconds()
@@ -169,13 +237,16 @@ class Offices:
             self._resign(self._wanted - {number})
             self._loaded.discard(number)
         self._unsettled.add(number)
+        self._terms[number] = term
         adopted = self._adopt(number, undisputed, found)
+        live = (record for _, record in self._log.latest(number) if record.value is not None)
         if number not in self._loaded:
             self._loaded.add(number)
-            live = (record for _, record in self._log.latest(number) if record.value is not None)
             groups.coordinator.load(chain(live, adopted), now)
-        elif adopted:
-            groups.coordinator.load(adopted, now)
+        else:
+            # Members are as they were. Of commits that were refused for want of a copy some are in the log.
+            groups.coordinator.load(chain(filter(_is_offset, live), adopted), now)
+            groups.coordinator.restart_sessions(lambda group: partition_of(group) == number, now)
         self._loading.discard(number)
         groups.deliver(())  # flushes what was adopted
 
@@ -228,6 +299,13 @@ class Offices:
     def _serving(self) -> GroupService:
         assert self._groups is not None, "not started"
         return self._groups
+
+
+def _is_offset(record: Record) -> bool:
+    try:
+        return read_key(record.key).type is RecordType.OFFSET
+    except ValueError:
+        return False
 
 
 def _of(key: Key) -> GroupPartition:

@@ -202,16 +202,23 @@ class OffsetsCopy:
         """Copy these; None deletes. Repeating it does no harm."""
         there = self._there.setdefault(number, set())
         known: dict[str, bytes] = {}
+        new: dict[str, bytes] = {}
         for (group, partition), committed in changes.items():
             path = _copy_path(number, group, partition)
             if committed is None:
                 self._delete(path)
                 there.discard(path)
-            elif path in there:
-                known[path] = encode_copy(committed)
             else:
-                self._put(path, encode_copy(committed))
-                there.add(path)
+                (known if path in there else new)[path] = encode_copy(committed)
+        for topic in {path.rpartition("/")[0] for path in new}:
+            self._create(topic)
+        for batch in _batches(new):
+            try:
+                self._registry.perform(Multi(tuple(Create(path, value) for path, value in batch)))
+            except (NodeExists, NoNode):  # some of them were there all the same, or somebody clears up by hand
+                for path, value in batch:
+                    self._put(path, value)
+            there.update(path for path, _ in batch)
         for batch in _batches(known):
             try:
                 self._registry.perform(Multi(tuple(Set(path, value) for path, value in batch)))

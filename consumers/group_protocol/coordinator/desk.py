@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from consumers.group_protocol.coordinator.events import OffsetAppendRefused
@@ -58,7 +58,8 @@ class Desk:
         self._new_id = new_id or (lambda: str(uuid.uuid4()))
         self._open: set[Token] = set()
         self._outbox: list[Reply] = []
-        self._waiting: dict[int, deque[_Waiting]] = {}
+        self._waiting: dict[tuple[int, bool], deque[_Waiting]] = {}
+        """By partition, and whether the copy is waited for too."""
 
     def wall_ms(self) -> int:
         return self._clock.wall_ms()
@@ -111,18 +112,29 @@ class Desk:
         if position is None:
             then(self.now)
         else:
-            self._waiting.setdefault(position.partition, deque()).append(_Waiting(position.offset, then, failed))
+            waiting = self._waiting.setdefault((position.partition, position.copied), deque())
+            waiting.append(_Waiting(position.offset, then, failed))
 
     def flushed(self, position: LogPosition) -> None:
         """Everything up to ``position`` is durable: go on with what waited for it, in order."""
-        waiting = self._waiting.get(position.partition)
+        for each in self._due(position):
+            each.then(self.now)
+
+    def not_copied(self, position: LogPosition) -> None:
+        """What waits for its copy up to ``position`` has waited long enough."""
+        for each in self._due(position):
+            each.failed(self.now)
+
+    def _due(self, position: LogPosition) -> Iterator[_Waiting]:
+        waiting = self._waiting.get((position.partition, position.copied))
         while waiting and waiting[0].offset <= position.offset:
-            waiting.popleft().then(self.now)
+            yield waiting.popleft()
 
     def flush_failed(self, partition: int) -> None:
         """Nothing that still waits on ``partition`` will ever be durable."""
-        for each in self._waiting.pop(partition, ()):
-            each.failed(self.now)
+        for copied in (False, True):
+            for each in self._waiting.pop((partition, copied), ()):
+                each.failed(self.now)
 
 
 def nothing(_now: float) -> None:

@@ -45,6 +45,8 @@ from kafka2011.clock import SYSTEM_CLOCK, Clock
 from kafka2011.events import Journal
 
 EXPIRY = Timer("expiry")
+AGAIN_MS = 1_000
+"""After this a timer that fell due while its group could not be served is looked at again."""
 
 
 class GroupCoordinator:
@@ -127,6 +129,12 @@ class GroupCoordinator:
         self._desk.flushed(position)
         return self._desk.take_answers()
 
+    def not_copied(self, position: LogPosition, now: float) -> list[Reply]:
+        """What is on disk up to ``position`` could not be copied in time; nobody is told that it is committed."""
+        self._desk.now = now
+        self._desk.not_copied(position)
+        return self._desk.take_answers()
+
     def flush_failed(self, partition: int, now: float) -> list[Reply]:
         """Nothing that waits on this partition of the offsets log will become durable."""
         self._desk.now = now
@@ -140,6 +148,10 @@ class GroupCoordinator:
             if not is_ours(group.name):
                 self._bury(group)
         return self._desk.take_answers()
+
+    def is_available(self, group: str) -> bool:
+        """Whether this coordinator may speak for ``group`` at all."""
+        return self._desk.is_available(group)
 
     def groups(self) -> dict[str, Group]:
         """The groups as they stand, to look at."""
@@ -159,6 +171,10 @@ class GroupCoordinator:
         if timer == EXPIRY:
             self._expire()
             return
+        if not self._desk.is_available(timer.group):
+            # Members are refused meanwhile: nobody is put out for not having been heard.
+            self._desk.arm(timer, AGAIN_MS)
+            return
         group = self._groups.get(timer.group)
         if isinstance(group, ConsumerGroup):
             reason = "session expired" if timer.kind == "consumer" else "did not revoke in time"
@@ -176,8 +192,9 @@ class GroupCoordinator:
 
     def _expire(self) -> None:
         for group in self._groups:
-            self._offsets.expire(group)
-            self._admin.maybe_forget(group)
+            if self._desk.is_available(group.name):
+                self._offsets.expire(group)
+                self._admin.maybe_forget(group)
         self._desk.arm(EXPIRY, self._desk.settings.offsets_retention_check_ms)
 
     # Loading
@@ -194,11 +211,21 @@ class GroupCoordinator:
             except ValueError as error:
                 self._desk.tell(RecordUnreadable(key=record.key, error=str(error)))
         for group in (group for name in loaded if (group := self._groups.get(name)) is not None):
-            if isinstance(group, ConsumerGroup):
-                self._heartbeats.resume(group)
-            else:
-                for member in group.members.values():
-                    self._rebalance.restart_session(group, member)
+            self._restart_sessions(group)
+
+    def restart_sessions(self, is_meant: Callable[[str], bool], now: float) -> None:
+        """Nobody could be heard for a while: give every member of these groups a whole session to return."""
+        self._desk.now = now
+        for group in self._groups:
+            if is_meant(group.name):
+                self._restart_sessions(group)
+
+    def _restart_sessions(self, group: Group) -> None:
+        if isinstance(group, ConsumerGroup):
+            self._heartbeats.resume(group)
+            return
+        for member in group.members.values():
+            self._rebalance.restart_session(group, member)
 
     def _load_one(self, key: Key, value: bytes) -> None:
         book = self._groups.book(key.group)

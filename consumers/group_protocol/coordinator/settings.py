@@ -44,6 +44,8 @@ class LogPosition:
 
     partition: int
     offset: int
+    copied: bool = False
+    """Not only on this broker's disk, but also where the next coordinator looks."""
 
 
 class OffsetLog(Protocol):

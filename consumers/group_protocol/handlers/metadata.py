@@ -83,5 +83,8 @@ async def find_coordinator(modern: Modern, call: Call) -> Struct:
         return Struct(error=ErrorCode.INVALID_REQUEST, error_message=sentence)
     if call.body.key_type == _GROUP and not call.body.key:
         return Struct(error=ErrorCode.INVALID_GROUP_ID, error_message="a group has a name")
+    if modern.group_error(call.body.key) is ErrorCode.COORDINATOR_NOT_AVAILABLE:
+        # Ours, and we may not speak for it: whoever may is known to the others.
+        return Struct(error=ErrorCode.COORDINATOR_NOT_AVAILABLE, error_message="cut off, or its offsets are damaged")
     broker = modern.advertised(modern.coordinator_of(call.body.key), call.caller.reached)
     return Struct(error=ErrorCode.NONE, node=broker.broker_id, host=broker.host, port=broker.port)

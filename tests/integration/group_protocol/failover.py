@@ -22,12 +22,17 @@ MOVING = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR)
 class FailoverCluster:
     """Brokers 1 to n. The topic ``t`` is on the last one only, which is never killed."""
 
-    def __init__(self, zk_connect: str, directory: Path, n_brokers: int = 2, **options: object) -> None:
+    def __init__(
+        self, zk_connect: str, directory: Path, n_brokers: int = 2, *, first_connect: str = "", **options: object
+    ) -> None:
+        """``first_connect``: broker 1 reaches ZooKeeper by this way."""
         settings = QUICK | {"zk.connect": zk_connect, "zk.sessiontimeout.ms": 2000} | options
         self.brokers = {
             number: BrokerProcess(directory / str(number), settings | {"brokerid": number})
             for number in range(1, n_brokers + 1)
         }
+        if first_connect:
+            self.brokers[1].options["zk.connect"] = first_connect
         self.ends = dict.fromkeys(range(4), 0)
         """Where each partition of the topic ends."""
         self._stack = ExitStack()

@@ -6,6 +6,7 @@ Paper: §3.2 (offsets are kept in ZooKeeper). Spec: modern-group-protocol §3.6,
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,13 +14,16 @@ import pytest
 from click.testing import CliRunner
 
 from consumers.cli.group import group as group_command
+from consumers.group_protocol.error_codes import ErrorCode
 from consumers.group_protocol.member import Member, Message
 from consumers.group_protocol.member.errors import CommitRefused
 from kafka2011.types import BrokerAddress, TopicPartition
+from tests.integration.consumers.line import Line
 from tests.integration.group_protocol.failover import MOVING, FailoverCluster
 from tests.integration.group_protocol.test_member import Diary
 from tests.waiting import until
 from zk_registry.embedded import EmbeddedZooKeeper
+from zk_registry.testing import fresh_chroot
 
 ODD = ["a/b c", "..", "ü", "%2F", "x" * 249]
 
@@ -51,7 +55,8 @@ def test_three_brokers_one_killed(zk_connect: str, tmp_path: Path) -> None:
 def test_a_clean_stop_loses_nothing(zk_connect: str, tmp_path: Path) -> None:
     """However long the interval: a broker that stops copies everything before anyone else speaks for its groups, and so
     does one that hands over because another came back."""
-    with FailoverCluster(zk_connect, tmp_path, **{"offsets.copy.interval.ms": 3_600_000}) as cluster:
+    slow = {"offsets.copy.interval.ms": 3_600_000, "offsets.commit.required.acks": 1}
+    with FailoverCluster(zk_connect, tmp_path, **slow) as cluster:
         groups = [group for n in range(60) if cluster.coordinator(group := f"g-{n}") == 1]
         for offset in range(3):
             for group in groups:
@@ -95,9 +100,50 @@ def test_a_coordinator_that_stood_still_gives_way(zk_connect: str, tmp_path: Pat
         assert cluster.committed(2, group) == (30, "note")
 
 
-def test_commits_do_not_wait_for_zookeeper(tmp_path: Path) -> None:
-    """While ZooKeeper stands still commits are answered as before; the copies follow when it goes on. Spec §3.6."""
-    with EmbeddedZooKeeper() as zookeeper, FailoverCluster(zookeeper.connect, tmp_path) as cluster:
+def test_a_coordinator_cut_off_acknowledges_nothing_in_vain(zookeeper: EmbeddedZooKeeper, tmp_path: Path) -> None:
+    """Its line to ZooKeeper falls silent under a stream of commits, and its clients still reach it: whatever it has
+    acknowledged by then or later, the next coordinator knows from its first answer on (issue 19 B11)."""
+    connect = fresh_chroot(zookeeper.connect)
+    chroot = connect.partition("/")[2]
+    with Line(zookeeper.servers[0].port) as line, FailoverCluster(
+        connect, tmp_path, first_connect=f"{line.address}/{chroot}", **{"offsets.commit.timeout.ms": 500}
+    ) as cluster:
+        group = cluster.group_of(1)
+        told: list[int] = []
+        over = threading.Event()
+
+        def stream() -> None:
+            while not over.is_set():
+                told.append(cluster.commit(1, group, len(told)))
+
+        streaming = threading.Thread(target=stream)
+        streaming.start()
+        try:
+            until(lambda: len(told) > 50, "commits flow")
+            n_before = len(told)
+            line.cut()
+            found, _ = until(
+                lambda: (answer := cluster.fetch(2, group))[0] == 0 and answer[1:], "the other coordinates"
+            )
+            n_then = len(told)
+            until(lambda: len(told) > n_then + 5, "the old one is asked on")
+        finally:
+            over.set()
+            streaming.join()
+        acknowledged = [offset for offset, error in enumerate(told) if not error]
+        assert len(acknowledged) >= n_before - 1, "before the cut all were taken"
+        assert found >= max(acknowledged)
+        assert cluster.coordinator(group, asked=2) == 2
+        assert {error for error in told if error} == {ErrorCode.COORDINATOR_NOT_AVAILABLE}
+        assert cluster.offsets(1)["coordinates"] == []
+        assert "coordinator_silenced" in cluster.brokers[1].output
+
+
+def test_commits_need_not_wait_for_zookeeper(tmp_path: Path) -> None:
+    """With offsets.commit.required.acks=1, and while ZooKeeper stands still for less than a session, commits are
+    answered as before; the copies follow when it goes on. Spec §3.6."""
+    quick = {"offsets.commit.required.acks": 1, "zk.sessiontimeout.ms": 20_000}
+    with EmbeddedZooKeeper() as zookeeper, FailoverCluster(zookeeper.connect, tmp_path, **quick) as cluster:
         group = cluster.group_of(1)
         zookeeper.pause()
         for offset in range(200):

@@ -27,8 +27,14 @@ class Heard:
         self.copies: Copies = {}
         self.losses: list[frozenset[int]] = []
         self.n_tried = 0
+        self.term = 0
+        self.marks: list[tuple[int, int]] = []
 
-    def taken(self, number: int, ticket: int, undisputed: bool, found: Copies) -> None:
+    def copied(self, number: int, mark: int) -> None:
+        self.marks.append((number, mark))
+
+    def taken(self, number: int, ticket: int, undisputed: bool, found: Copies, term: int) -> None:
+        self.term = term
         self.takes.append((number, ticket, undisputed))
         self.copies.update(found)
 

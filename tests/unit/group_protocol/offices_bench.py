@@ -50,8 +50,11 @@ class PromptService(GroupService):
 class Broker:
     """What of a broker has to do with groups."""
 
-    def __init__(self, world: FakeZooKeeper, number: int, directory: Path, clock: ManualClock) -> None:
+    def __init__(
+        self, world: FakeZooKeeper, number: int, directory: Path, clock: ManualClock, *, wait_for_copies: bool = False
+    ) -> None:
         self.world, self.number, self.directory, self.clock = world, number, directory, clock
+        self.wait_for_copies = wait_for_copies
         self.journal = Journal(clock=clock)
         self.start(NOTHING)
 
@@ -68,7 +71,9 @@ class Broker:
         )
         self.copier.start = lambda reports: setattr(self.copier, "_reports", reports)  # type: ignore[method-assign]
         self.timers = timers = Timers()
-        self.offices = Offices(self.log, self.copier, timers, self.journal)  # type: ignore[arg-type]
+        self.offices = Offices(
+            self.log, self.copier, timers, self.journal, wait_for_copies=self.wait_for_copies  # type: ignore[arg-type]
+        )
         ids = count(1)
         coordinator = GroupCoordinator(
             GroupSettings(initial_rebalance_delay_ms=0),
@@ -88,8 +93,13 @@ class Broker:
 
     def turn(self) -> None:
         """Let the copier do everything that is due."""
-        self.clock.advance(1)
+        self.pass_time(1)
         self.copier.round()
+
+    def pass_time(self, seconds: float) -> None:
+        """Let the clocks run, and what looks at them."""
+        self.clock.advance(seconds)
+        self.timers.advance(seconds)
 
     def ask(self, request: Request) -> object:
         assert not self.groups.is_loading("g"), "14"

@@ -46,7 +46,8 @@ def two(world: FakeZooKeeper, tmp_path: Path, clock: ManualClock) -> Iterator[tu
 
 
 def test_a_commit_is_answered_first_and_copied_after(two: tuple[Broker, Broker], world: FakeZooKeeper) -> None:
-    """The answer waits for our own disk and for nothing else; the copy waits for the disk, too. Spec §11."""
+    """With offsets.commit.required.acks=1: the answer waits for our own disk and for nothing else; the copy waits for
+    the disk, too. Spec §11."""
     one, _ = two
     one.commit(5)
     one.groups.slow = True
@@ -201,6 +202,8 @@ def test_expired_offsets_leave_no_copy(two: tuple[Broker, Broker], world: FakeZo
     one.commit(7)
     one.turn()
     one.clock.advance(8 * 24 * 3600)
+    one.turn()
+    one.turn()
     one.groups.deliver(one.groups.coordinator.tick(one.clock.monotonic()))
     one.turn()
     assert copies(world) == {}
