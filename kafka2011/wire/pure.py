@@ -130,7 +130,7 @@ def cut(
 
 def _is_empty_magic_0(data: bytes | memoryview, pos: int) -> bool:
     """Tell whether the last entry is the one that is shorter than a head of magic 1."""
-    return len(data) - pos == 9 and data[pos:] == b"\0\0\0\5\0\0\0\0\0"
+    return len(data) - pos == _magic_0.size and _magic_0.unpack_from(data, pos) == (5, 0, 0)
 
 
 def encode(payloads: Iterable[bytes], head: bytes, batch_size: int, most: int, /) -> bytes:
