@@ -64,7 +64,8 @@ def test_the_dockerfile_needs_no_registry_but_for_its_base() -> None:
 
     assert "syntax=" not in text
     assert "<<" not in text
-    assert {stage.split()[0] for stage in stages} <= {"python:3.11-bookworm", "python:3.11-slim-bookworm", "kafka2011", "jvm"}
+    bases = {"python:3.11-bookworm", "python:3.11-slim-bookworm", "kafka2011", "jvm"}
+    assert {stage.split()[0] for stage in stages} <= bases
     for stage in stages:
         if (name := stage.split()[2]) in ("kafka2011", "spark", "zookeeper"):
             assert re.findall(r"^USER (\S+)", stage, re.MULTILINE)[-1] == "kafka", name
