@@ -24,7 +24,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hadoop_etl.cluster import Cluster
-from hadoop_etl.columns import day_of
 from hadoop_etl.cuts import Split
 from hadoop_etl.decode import Format, make_decoder, time_column
 from hadoop_etl.formats import AUDIT_TOPIC
@@ -135,7 +134,8 @@ def sent_counts(warehouse: Warehouse, since_ms: int) -> dict[tuple[str, int], di
 def loaded_counts(table: TopicTable, window_ms: int, since_ms: int) -> Counter[int]:
     """Rows per window in the committed table, one batch at a time."""
     counts: Counter[int] = Counter()
-    wanted = (pc.field("dt") >= day_of(since_ms)) & pc.field("ts").is_valid()
+    # By time, not by day: the table's log holds each file's times, and days may be those of a time zone.
+    wanted = pc.field("ts") >= pa.scalar(since_ms, pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC"))
     for batch in events(table).to_batches(columns=["ts"], filter=wanted):
         _count(pc.cast(batch.column(0), pa.timestamp("ms", tz="UTC"), safe=False), window_ms, counts)
     return counts

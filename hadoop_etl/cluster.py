@@ -5,6 +5,7 @@ Paper: §3.2 (the broker registry); the 0.7 contrib named brokers by address (sp
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -43,14 +44,28 @@ class Cluster:
 
     @classmethod
     def from_brokers(cls, text: str) -> Cluster:
-        """Take ``host:port,…`` or ``id:host:port,…``; without ids they count from 0."""
-        return cls({broker.broker_id: broker for broker in parse_brokers(text)}, None)
+        """Take ``host:port`` or ``id:host:port,…``: several are told apart by their ids, never by their order."""
+        brokers = parse_brokers(text)
+        numbered = [re.match(r"\s*\d+:.+:", entry) is not None for entry in text.split(",") if entry.strip()]
+        if len(brokers) > 1 and not all(numbered):
+            named = ",".join(f"{broker.broker_id}:{broker.host}:{broker.port}" for broker in brokers)
+            raise ConfigError(
+                "several brokers need ids: a table knows partitions by broker id, and an order may change between two "
+                f"loads. Write {named} (so they were counted until now), and keep each broker's id for good"
+            )
+        if len({broker.broker_id for broker in brokers}) < len(brokers):
+            raise ConfigError(f"two brokers have the same id in {text}; every broker needs its own")
+        return cls({broker.broker_id: broker for broker in brokers}, None)
 
     def topics(self) -> list[str]:
         """Every topic, if ZooKeeper told."""
         if self._partitions is None:
             raise ConfigError("with --broker the topics must be named (--topic); with --zookeeper they are found")
         return sorted(self._partitions)
+
+    def is_registered(self, topic: str) -> bool:
+        """Tell whether ZooKeeper knows the topic; False also means that ZooKeeper was not asked."""
+        return self._partitions is not None and topic in self._partitions
 
     def partitions(self, topic: str) -> list[BrokerPartition]:
         """The partitions of a topic on all brokers."""

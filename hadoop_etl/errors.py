@@ -2,6 +2,8 @@
 
     LoadError
     ├── RetentionGap        the brokers no longer hold what the table expects next
+    ├── AnotherLog          a partition's log is not the one that was loaded before
+    ├── UnknownTopic        no broker has it and no table: a typing error?
     ├── PlanChanged         a saved plan does not fit the world any more
     ├── TilingBroken        splits do not meet: a cut was no message boundary      retried with safe cuts
     ├── LoadSuperseded      another load committed in between                      run again
@@ -23,6 +25,14 @@ class LoadError(Kafka2011Error):
 
 class RetentionGap(LoadError):
     """Offsets between the table's end and the brokers' first were deleted before they were loaded."""
+
+
+class AnotherLog(LoadError):
+    """The offsets of the table belong to another log."""
+
+
+class UnknownTopic(LoadError):
+    """A topic was named that nobody knows."""
 
 
 class PlanChanged(LoadError):

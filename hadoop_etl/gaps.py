@@ -1,25 +1,26 @@
-"""Gaps: offsets the brokers deleted before they were loaded, kept as rows of the table.
+"""Gaps: offsets the brokers deleted before they were loaded, kept as rows of the quarantine.
 
-A gap is one row in one file under ``dt=__gap__``, committed with the load that met it, so that the offsets of a
-partition still add up and everyone can see what is missing. A backfill that finds the bytes after all replaces it.
+A gap is one row, decided by the commit of the load that met it, so that the offsets of a partition still add up and
+everyone can see what is missing. A backfill that finds the bytes after all takes it out again.
 
 Paper: §3.1 (the broker deletes by age, whoever has or has not read).
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake.transaction import RemoveAction
 
-from hadoop_etl.columns import GAP_DAY, GAP_REASON, dead_table, file_schema
-from hadoop_etl.files import SplitFiles, WrittenFile, place_of
+from hadoop_etl.columns import DEAD_COLUMNS, GAP, GAP_REASON, dead_table
+from hadoop_etl.files import WrittenFile
+from hadoop_etl.quarantine import Change
 from hadoop_etl.warehouse import TopicTable
 from kafka2011.types import BrokerPartition
+
+Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,50 +31,45 @@ class Gap:
     start: int
     end: int
 
+    def without(self, span: Span) -> list[Gap]:
+        """What is left of it when a span was filled."""
+        rests = ((self.start, min(span[0], self.end)), (max(span[1], self.start), self.end))
+        return [Gap(self.part, a, b) for a, b in rests if a < b]
+
 
 def gaps_of(table: TopicTable) -> list[Gap]:
     """The recorded gaps, in order."""
-    columns = ["kbroker", "kpart", "koffset", "knext"]
-    rows = table.dataset().to_table(columns=columns, filter=pc.field("dt") == GAP_DAY).to_pylist()
-    found = [Gap(BrokerPartition(r["kbroker"], r["kpart"]), r["koffset"], r["knext"]) for r in rows]
-    return sorted(found, key=lambda gap: (gap.part, gap.start))
+    rows = table.dead_rows().to_table(columns=DEAD_COLUMNS.names, filter=pc.field("kstage") == GAP)
+    return sorted(_gaps(rows), key=lambda gap: (gap.part, gap.start))
 
 
-class GapFiles:
-    """The gap files of one commit: what it adds and what it removes. Thread: one."""
+def record_gap(table: TopicTable, part: BrokerPartition, span: Span, load: str, day: str) -> list[WrittenFile]:
+    """Write the row of a gap."""
+    return table.quarantine.write(_rows([Gap(part, *span)]), day, f"{load}-{part}-{span[0]}-gap")
 
-    def __init__(self, table: TopicTable, load: str, by_hour: bool) -> None:
-        self._table, self._load, self._by_hour = table, load, by_hour
-        self.removed: list[RemoveAction] = []
 
-    def record(self, part: BrokerPartition, gap: tuple[int, int]) -> list[WrittenFile]:
-        """Write the row of a gap."""
-        schema = file_schema(pa.schema([]))
-        stem = f"{self._load}-{part}-{gap[0]}-gap"
-        files = SplitFiles(self._table.uri, stem, schema)
-        row = (gap[0], 0, gap[1], None, GAP_REASON)
-        files.add(self._keys(), dead_table(part.broker_id, part.partition, [row], schema))
-        return files.close()
+def fill_gaps(table: TopicTable, filled: Mapping[BrokerPartition, Span], load: str) -> Change:
+    """Take the gaps that ``filled`` spans cover out of the quarantine, and keep what is left of them."""
+    number, added, removed = table.state().dead, list[WrittenFile](), list[WrittenFile]()
+    for file in table.dead_files():
+        rows = table.quarantine.rows(file)
+        is_gap = pc.equal(rows.column("kstage"), GAP)
+        gaps = _gaps(rows.filter(is_gap))
+        left = [rest for gap in gaps for rest in gap.without(filled.get(gap.part, (0, 0)))]
+        if left != gaps:
+            rest = pa.concat_tables([rows.filter(pc.invert(is_gap)), _rows(left)])
+            removed.append(file)
+            added += table.quarantine.write(rest, file.keys["dt"], f"{load}-{len(removed)}-gaps")
+    return Change(tuple(added), tuple(removed), seen=number)
 
-    def fill(self, filled: Mapping[BrokerPartition, tuple[int, int]]) -> list[WrittenFile]:
-        """Remove the gaps that ``filled`` ranges cover, and write what is left of them."""
-        written: list[WrittenFile] = []
-        actions = pa.table(self._table.open().get_add_actions(flatten=True)).to_pylist()
-        for action in (a for a in actions if a["partition.dt"] == GAP_DAY):
-            place = place_of(action["path"])
-            assert place is not None  # gaps are never compacted
-            part, first = place
-            gap = next(g for g in gaps_of(self._table) if g.part == part and g.start == first)
-            start, end = filled.get(part, (0, 0))
-            if start >= gap.end or end <= gap.start:
-                continue
-            self.removed.append(
-                RemoveAction(action["path"], True, time.time_ns() // 1_000_000, action["size_bytes"], self._keys())
-            )
-            for rest in ((gap.start, start), (end, gap.end)):
-                if rest[0] < rest[1]:
-                    written += self.record(part, rest)
-        return written
 
-    def _keys(self) -> dict[str, str]:
-        return {"dt": GAP_DAY, "hr": "00"} if self._by_hour else {"dt": GAP_DAY}
+def _gaps(rows: pa.Table) -> list[Gap]:
+    return [Gap(BrokerPartition(r["kbroker"], r["kpart"]), r["koffset"], r["knext"]) for r in rows.to_pylist()]
+
+
+def _rows(gaps: list[Gap]) -> pa.Table:
+    made = [
+        dead_table(gap.part.broker_id, gap.part.partition, [(gap.start, 0, gap.end, None, GAP_REASON)], GAP)
+        for gap in gaps
+    ]
+    return pa.concat_tables([DEAD_COLUMNS.empty_table(), *made])

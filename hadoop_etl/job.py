@@ -19,8 +19,10 @@ from hadoop_etl.columns import DAY_MS, day_of
 from hadoop_etl.decode import make_decoder
 from hadoop_etl.errors import LoadError, TilingBroken, TooManyDead
 from hadoop_etl.events import CutsRefused, LoadProgress, LoadPublished, TaskFailed, TopicFailed
-from hadoop_etl.gaps import GapFiles
+from hadoop_etl.gaps import fill_gaps, record_gap
+from hadoop_etl.ledger import Position
 from hadoop_etl.plan import CHUNK_SIZE, Plan, Range, TopicPlan
+from hadoop_etl.quarantine import Change
 from hadoop_etl.runners import Runner
 from hadoop_etl.task import Done, Work
 from hadoop_etl.tiling import check_rows, winners
@@ -97,7 +99,8 @@ class Load:
             result = TopicOutcome(topic.topic, missing=topic.missing)
             outcome.topics.append(result)
             table = self._warehouse.table(topic.topic)
-            published = table.published(plan.load)
+            table.settle()
+            published = table.published(plan.load, topic.version)
             if published is not None:
                 result.version, result.note = published, "was published before by this plan"
             elif not any(part.is_news for part in topic.ranges):
@@ -147,6 +150,7 @@ class Load:
         return self._runner.run(works, on_progress) if works else []
 
     def _work(self, plan: Plan, topic: TopicPlan, part: Range, number: int) -> Work:
+        table = self._warehouse.table(topic.topic)
         return Work(
             load=plan.load,
             topic=topic.topic,
@@ -154,7 +158,8 @@ class Load:
             address=part.address,
             split=part.splits[number],
             form=topic.form,
-            table_uri=self._warehouse.table(topic.topic).uri,
+            table_uri=table.uri,
+            dead_uri=table.quarantine.uri,
             by_hour=topic.by_hour,
             load_day=day_of(plan.created_ms),
             late_before_ms=plan.created_ms // DAY_MS * DAY_MS - DAY_MS,
@@ -173,19 +178,12 @@ class Load:
         self._count(topic, ends, taken, result)
         fail_point("etl.verify")
         table = self._warehouse.table(topic.topic)
-        gaps = GapFiles(table, plan.load, topic.by_hour)
         files = [file for one in taken for file in one.files]
-        if plan.kind == "backfill":
-            files += gaps.fill({part.part: (part.start, ends[part.part]) for part in topic.ranges})
-            following = {part.part: part.expected for part in topic.ranges if part.expected is not None}
-        else:
-            files += [file for part in topic.ranges if part.gap for file in gaps.record(part.part, part.gap)]
-            following = ends
         result.version = table.commit(
             expected={part.part: part.expected for part in topic.ranges if part.expected is not None},
-            following=following,
+            following=self._following(plan, topic, ends),
             files=files,
-            removed=gaps.removed,
+            dead=self._dead(plan, topic, ends, taken),
             notes={"load": plan.load, "plan": plan.hash, "kind": plan.kind, "format": topic.form.as_dict()},
         )
         self._journal.emit(
@@ -198,6 +196,33 @@ class Load:
                 files=len(files),
             )
         )
+
+    def _following(
+        self, plan: Plan, topic: TopicPlan, ends: dict[BrokerPartition, int]
+    ) -> dict[BrokerPartition, Position]:
+        """How far each partition will be loaded; a backfill goes on where the table was."""
+        state = self._warehouse.table(topic.topic).state()
+        found = {}
+        for part in topic.ranges:
+            following = ends[part.part]
+            if plan.kind == "backfill" and part.expected is not None:
+                following = part.expected
+            found[part.part] = state.reaching(part.part, part.start, following, part.mark)
+        return found
+
+    def _dead(
+        self, plan: Plan, topic: TopicPlan, ends: dict[BrokerPartition, int], taken: Sequence[Done]
+    ) -> Change:
+        """What becomes of the quarantine: new dead rows, gaps met and gaps filled."""
+        table, added = self._warehouse.table(topic.topic), [file for one in taken for file in one.dead_files]
+        if plan.kind == "backfill":
+            filled = fill_gaps(table, {part.part: (part.start, ends[part.part]) for part in topic.ranges}, plan.load)
+            return Change((*added, *filled.added), filled.removed, filled.seen)
+        day = day_of(plan.created_ms)
+        for part in topic.ranges:
+            if part.gap is not None:
+                added += record_gap(table, part.part, part.gap, plan.load, day)
+        return Change(tuple(added))
 
     def _verify(self, topic: TopicPlan, done: Sequence[Done]) -> tuple[dict[BrokerPartition, int], list[Done]]:
         ends, taken = {}, []
@@ -223,7 +248,7 @@ class Load:
             result.dead += one.dead
             result.late += one.late
             result.extra += one.extra
-            result.files += len(one.files)
+            result.files += len(one.files) + len(one.dead_files)
             result.reasons.update(one.reasons)
             result.hours.update(one.hours)
         allowed = self._max_dead

@@ -88,26 +88,25 @@ class Night:
         state = table.state()
         planner = Planner(self.warehouse, self.cluster, self.options, self.clock)
         ranges: list[Range] = []
-        for known, expected in sorted(state.offsets.items()):
+        for known, position in sorted(state.positions.items()):
             if part not in (None, known) or known.broker_id not in self.cluster.brokers:
                 continue
             first = self.cluster.first_offset(topic, known)
             holes = [(gap.start, gap.end) for gap in gaps_of(table) if gap.part == known]
-            begin = table.first_offset(known)
-            holes.insert(0, (first, expected if begin is None else begin))
+            holes.insert(0, (first, position.first))
             wanted = ((max(a, first), b) for a, b in holes if a >= (start or 0) and (end is None or b <= end))
             # One hole of a partition at a time: a commit may hold one range per partition.
             hole = next(((a, b) for a, b in wanted if a < b), None)
             if hole is not None:
-                found = planner.hole(topic, known, *hole)
-                ranges.append(Range(known, found.address, *hole, expected, found.splits, found.segments))
+                ranges.append(planner.hole(topic, known, position, hole))
         created_ms = self.clock.wall_ms()
-        planned = TopicPlan(topic, planner.form_of(topic, ranges, state), table.by_hour(), tuple(ranges))
+        form = planner.form_of(topic, ranges, state)
+        planned = TopicPlan(topic, form, table.by_hour(), tuple(ranges), version=state.version)
         return Plan(new_load(created_ms), created_ms, self.warehouse.root, (planned,), "backfill")
 
     def _unpublished(self, plan: Plan) -> Plan:
         """The part of a saved plan that is still to be done: the rest was published before a crash."""
-        left = tuple(t for t in plan.topics if self.warehouse.table(t.topic).published(plan.load) is None)
+        left = tuple(t for t in plan.topics if self.warehouse.table(t.topic).published(plan.load, t.version) is None)
         return Plan(plan.load, plan.created_ms, plan.warehouse, left, plan.kind)
 
     def _execute(self, plan: Plan) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from typing import Any
 from hadoop_etl.cuts import Split
 from hadoop_etl.decode import Format
 from hadoop_etl.errors import PlanChanged
+from hadoop_etl.ledger import Mark
 from kafka2011.types import BrokerAddress, BrokerPartition
 
 SPLIT_SIZE = 64 << 20
@@ -29,7 +30,8 @@ CHUNK_SIZE = 4 << 20
 class Range:
     """What to load of one partition: [start, end). ``expected`` is the table's offset now, None if it has none.
 
-    ``gap`` are the offsets between the table's and ``start`` that the broker deleted; ``segments`` the sure cuts.
+    ``gap`` are the offsets between the table's and ``start`` that the broker deleted; ``segments`` the sure cuts;
+    ``mark`` is what the log will be known by when the next load comes.
     """
 
     part: BrokerPartition
@@ -40,6 +42,7 @@ class Range:
     splits: tuple[Split, ...]
     segments: tuple[int, ...] = ()
     gap: tuple[int, int] | None = None
+    mark: Mark | None = None
 
     @property
     def size(self) -> int:
@@ -62,6 +65,8 @@ class TopicPlan:
     ranges: tuple[Range, ...]
     missing: tuple[BrokerPartition, ...] = ()
     """Partitions left out because their broker is not registered now."""
+    version: int = -1
+    """The table's version when the plan was made: if this plan was published, it was after that."""
 
     @property
     def size(self) -> int:
@@ -118,6 +123,7 @@ class Plan:
                 {**asdict(part), "part": str(part.part), "address": asdict(part.address)} for part in topic.ranges
             ]
             entry = {"topic": topic.topic, "format": topic.form.as_dict(), "by_hour": topic.by_hour}
+            entry["version"] = topic.version
             topics.append({**entry, "ranges": ranges, "missing": [str(part) for part in topic.missing]})
         body = {"load": self.load, "kind": self.kind, "created_ms": self.created_ms, "warehouse": self.warehouse}
         return {**body, "topics": topics}
@@ -157,8 +163,10 @@ def _topic(found: Mapping[str, Any]) -> TopicPlan:
             splits=tuple(Split(**split) for split in part["splits"]),
             segments=tuple(part["segments"]),
             gap=None if part["gap"] is None else (part["gap"][0], part["gap"][1]),
+            mark=None if part["mark"] is None else Mark(**part["mark"]),
         )
         for part in found["ranges"]
     )
     missing = tuple(BrokerPartition.parse(part) for part in found["missing"])
-    return TopicPlan(found["topic"], Format.from_dict(found["format"]), found["by_hour"], ranges, missing)
+    form = Format.from_dict(found["format"])
+    return TopicPlan(found["topic"], form, found["by_hour"], ranges, missing, found["version"])

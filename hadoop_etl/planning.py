@@ -6,16 +6,18 @@ Paper: §3.1 (a reader may rewind; the broker deletes by age, whoever has read o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from hadoop_etl.cluster import Cluster
-from hadoop_etl.cuts import cut, walk_to
+from hadoop_etl.cuts import Fetch, cut, walk_to
 from hadoop_etl.decode import Format
-from hadoop_etl.errors import PlanChanged, RetentionGap
+from hadoop_etl.errors import PlanChanged, RetentionGap, UnknownTopic
 from hadoop_etl.formats import AUDIT_TOPIC, choose_format
+from hadoop_etl.ledger import Position, TableState
+from hadoop_etl.marks import check_mark, make_mark
 from hadoop_etl.plan import SPLIT_SIZE, Plan, Range, TopicPlan, new_load
-from hadoop_etl.warehouse import TableState, Warehouse
+from hadoop_etl.warehouse import Warehouse
 from kafka2011.avro import TIME_FIELD, SchemaRegistry
 from kafka2011.clock import SYSTEM_CLOCK, Clock
 from kafka2011.types import BrokerPartition
@@ -34,6 +36,8 @@ class Options:
     """Where a partition the table has never seen begins: earliest or latest."""
     on_gap: str = "fail"
     """fail; earliest: go on at the broker's first offset; skip: leave the partition out of this load."""
+    allow_missing: bool = False
+    """Whether a topic may be named that nobody knows."""
     max_bytes: int | None = None
     split_size: int = SPLIT_SIZE
 
@@ -61,22 +65,37 @@ class Planner:
         # A broker that is down must not stop the others' load; it is said, and its turn comes when it is back.
         known = sorted({*parts, *state.offsets})
         missing = tuple(part for part in known if part.broker_id not in self._cluster.brokers)
+        if not known and not self._options.allow_missing:
+            raise self._unknown(topic)
         budget = self._options.max_bytes
         ranges = []
         for part in (part for part in known if part not in missing):
-            found = self.range(topic, part, state.offsets.get(part), budget)
+            found = self.range(topic, part, state.positions.get(part), budget)
             if found is not None:
                 ranges.append(found)
                 budget = None if budget is None else max(budget - found.size, 0)
+        # A broker of 0.7 answers for topics it has never heard of: their partitions are there, and empty from 0 on.
+        never = state.version < 0 and all(part.end == 0 for part in ranges) and len(ranges) == len(known)
+        if never and not self._cluster.is_registered(topic) and not self._options.allow_missing:
+            raise self._unknown(topic)
         # Offsets first, schemas after: whatever lies before those offsets had its schema registered before.
         by_hour = table.by_hour() if state.version >= 0 else self._options.by_hour
-        return TopicPlan(topic, self.form_of(topic, ranges, state), by_hour, tuple(ranges), missing)
+        form = self.form_of(topic, ranges, state)
+        return TopicPlan(topic, form, by_hour, tuple(ranges), missing, state.version)
 
-    def range(self, topic: str, part: BrokerPartition, expected: int | None, budget: int | None) -> Range | None:
+    def _unknown(self, topic: str) -> UnknownTopic:
+        return UnknownTopic(
+            f"no broker has a topic {topic!r}, and neither has the warehouse; is it spelt right? --allow-missing goes "
+            "on without it, for a topic that will come later"
+        )
+
+    def range(self, topic: str, part: BrokerPartition, known: Position | None, budget: int | None) -> Range | None:
         """What to load of one partition; None if it is to be left out."""
         boundaries = self._cluster.boundaries(topic, part)
         first, end = self._cluster.first_offset(topic, part), max(boundaries, default=0)
-        gap = None
+        gap, expected = None, None if known is None else known.next
+        if known is not None:
+            check_mark(known.mark, self._fetch(topic, part), first, end, f"{topic} {part}")
         if expected is None:
             start = first if self._options.start == "earliest" else end
         elif expected > end:
@@ -98,6 +117,9 @@ class Planner:
             start = expected
         return self._range(topic, part, start, end, expected, boundaries, gap, budget)
 
+    def _fetch(self, topic: str, part: BrokerPartition) -> Fetch:
+        return partial(self._cluster.connection(part.broker_id).fetch, topic, part.partition)
+
     def _range(
         self,
         topic: str,
@@ -109,17 +131,22 @@ class Planner:
         gap: tuple[int, int] | None,
         budget: int | None,
     ) -> Range:
-        fetch = partial(self._cluster.connection(part.broker_id).fetch, topic, part.partition)
+        fetch = self._fetch(topic, part)
         if budget is not None and end - start > budget:
             sure = [b for b in boundaries if start + budget // 2 < b <= start + budget]
             end = max(sure) if sure else walk_to(fetch, start, budget)
         segments = tuple(sorted(b for b in boundaries if start < b < end))
         splits = tuple(cut(start, end, segments, self._options.split_size, fetch))
-        return Range(part, self._cluster.address(part.broker_id), start, end, expected, splits, segments, gap)
+        mark = make_mark(fetch, min(boundaries, default=start), end) if end > start else None
+        return Range(part, self._cluster.address(part.broker_id), start, end, expected, splits, segments, gap, mark)
 
-    def hole(self, topic: str, part: BrokerPartition, start: int, end: int) -> Range:
+    def hole(self, topic: str, part: BrokerPartition, known: Position, span: tuple[int, int]) -> Range:
         """The range of a backfill, whose ends are boundaries already known."""
-        return self._range(topic, part, start, end, None, self._cluster.boundaries(topic, part), None, None)
+        boundaries = self._cluster.boundaries(topic, part)
+        first, end = self._cluster.first_offset(topic, part), max(boundaries, default=0)
+        check_mark(known.mark, self._fetch(topic, part), first, end, f"{topic} {part}")
+        found = self._range(topic, part, *span, known.next, boundaries, None, None)
+        return replace(found, mark=known.mark)
 
     def form_of(self, topic: str, ranges: Sequence[Range], state: TableState) -> Format:
         """How to read a topic: as told, as the last load did, or as a sample suggests."""
@@ -154,6 +181,9 @@ def check_still_fits(plan: Plan, warehouse: Warehouse, cluster: Cluster) -> None
                 changes.append(f"{where}: the broker deleted up to {first}, the plan begins at {part.start}")
             if end < part.end:
                 changes.append(f"{where}: the broker ends at {end}, the plan at {part.end}")
+                continue
+            connection = cluster.connection(part.part.broker_id)
+            check_mark(part.mark, partial(connection.fetch, topic.topic, part.part.partition), first, end, where)
     if changes:
         raise PlanChanged(f"plan {plan.load} does not fit any more: {'; '.join(changes)}. Make a new plan")
 

@@ -9,28 +9,24 @@ import re
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow.dataset import Dataset
 
-from hadoop_etl.columns import DEAD_DAY, GAP_DAY
+from hadoop_etl.columns import DEAD, DEAD_COLUMNS
 from hadoop_etl.errors import WarehouseError
 from hadoop_etl.warehouse import TopicTable, Warehouse
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_NOT_EVENTS = (DEAD_DAY, GAP_DAY)
-
 
 def events(table: TopicTable, version: int | None = None) -> Dataset:
-    """The readable messages only."""
-    return table.dataset(version).filter(~pc.field("dt").isin(_NOT_EVENTS))
+    """The messages, now or as of a version."""
+    return table.dataset(version)
 
 
 def quarantine(table: TopicTable, version: int | None = None) -> pa.Table:
     """The messages that could not be read, with reason and bytes, and the recorded gaps."""
-    columns = ["kbroker", "kpart", "koffset", "kidx", "knext", "kerror", "value"]
-    return table.dataset(version).to_table(columns=columns, filter=pc.field("dt").isin(_NOT_EVENTS))
+    return table.dead_rows(version).to_table(columns=DEAD_COLUMNS.names)
 
 
 def spark_table(spark: SparkSession, table: TopicTable, version: int | None = None) -> DataFrame:
@@ -38,12 +34,23 @@ def spark_table(spark: SparkSession, table: TopicTable, version: int | None = No
 
     Spark must know the warehouse's file system. It knows HDFS; for S3 and the like it needs jars (hadoop-aws).
     """
+    columns = pa.schema(table.open(version).schema().to_arrow())
+    return _frame(spark, table.uri, columns, [file.path for file in table.files(version)])
+
+
+def spark_quarantine(spark: SparkSession, table: TopicTable, version: int | None = None) -> DataFrame:
+    """The quarantine of a table as a Spark DataFrame."""
+    columns = table.quarantine.dataset([]).schema
+    return _frame(spark, table.quarantine.uri, columns, [file.path for file in table.dead_files(version)])
+
+
+def _frame(spark: SparkSession, uri: str, columns: pa.Schema, paths: list[str]) -> DataFrame:
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    delta = table.open(version)
-    schema = from_arrow_schema(pa.schema(delta.schema().to_arrow()))
+    schema = from_arrow_schema(columns)
     # What everybody calls s3:// is s3a:// to Hadoop.
-    base, *files = (re.sub(r"\As3://", "s3a://", uri) for uri in (table.uri, *delta.file_uris()))
+    base = re.sub(r"\As3://", "s3a://", uri)
+    files = [f"{base}/{path}" for path in paths]
     if not files:
         return spark.createDataFrame([], schema)
     try:
@@ -60,16 +67,14 @@ def spark_table(spark: SparkSession, table: TopicTable, version: int | None = No
 
 
 def register(spark: SparkSession, warehouse: Warehouse) -> list[str]:
-    """Make each topic a view of this session: ``SELECT … FROM clicks``, and ``clicks_quarantine`` beside it.
+    """Make each topic a view of this session: ``SELECT … FROM clicks``, and ``clicks__dead`` beside it.
 
     A view shows the version of this moment; call it again to see later loads. Returns the names.
     """
     made = []
     for topic in warehouse.topics():
-        name = topic.replace("-", "_").replace(".", "_")
-        rows = spark_table(spark, warehouse.table(topic))
-        dead = rows.dt.isin(*_NOT_EVENTS)
-        rows.filter(~dead).createOrReplaceTempView(name)
-        rows.filter(dead).createOrReplaceTempView(f"{name}_quarantine")
-        made += [name, f"{name}_quarantine"]
+        name, table = topic.replace("-", "_").replace(".", "_"), warehouse.table(topic)
+        spark_table(spark, table).createOrReplaceTempView(name)
+        spark_quarantine(spark, table).createOrReplaceTempView(f"{name}{DEAD}")
+        made += [name, f"{name}{DEAD}"]
     return made

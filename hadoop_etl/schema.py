@@ -16,7 +16,7 @@ import pyarrow as pa
 from hadoop_etl.columns import FILE_COLUMNS
 from kafka2011.avro import Schema, SchemaError
 
-OWN_COLUMNS = frozenset({"dt", "hr", "extra", *FILE_COLUMNS.names})
+OWN_COLUMNS = frozenset({"dt", "hr", "extra", "kerror", *FILE_COLUMNS.names})
 """Columns the load itself writes; an event's field of that name gets a trailing underscore."""
 
 _PRIMITIVES = {

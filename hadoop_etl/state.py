@@ -66,8 +66,9 @@ def status(warehouse: Warehouse) -> Status:
     plan, holder = last_plan(warehouse), lock_holder(warehouse)
     if plan is None:
         return Status("nothing", None, (), (), holder)
-    wanted = [t.topic for t in plan.topics if any(part.is_news for part in t.ranges)]
-    done = [topic for topic in wanted if warehouse.table(topic).published(plan.load) is not None]
+    since = {t.topic: t.version for t in plan.topics if any(part.is_news for part in t.ranges)}
+    wanted = list(since)
+    done = [topic for topic in wanted if warehouse.table(topic).published(plan.load, since[topic]) is not None]
     open_ = tuple(topic for topic in wanted if topic not in done)
     state = "committed" if not open_ else "half done" if done else "nothing"
     return Status(state, plan.load, tuple(done), open_, holder)

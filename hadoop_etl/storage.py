@@ -55,7 +55,7 @@ def writing(uri: str) -> Iterator[IO[bytes] | Any]:
     path = local_path(uri)
     if path is None:
         with reaching(uri):
-            system, name = _system(uri)
+            system, name = arrow_place(uri)
             with system.open_output_stream(name) as stream:
                 yield stream
         return
@@ -96,7 +96,7 @@ def read_text(uri: str) -> str:
     if path is not None:
         return path.read_text()
     with reaching(uri):
-        system, name = _system(uri)
+        system, name = arrow_place(uri)
         with system.open_input_stream(name) as stream:
             text: bytes = stream.read()
     return text.decode()
@@ -105,7 +105,7 @@ def read_text(uri: str) -> str:
 def names(uri: str) -> list[str]:
     """The names in a directory, sorted; empty if there is none."""
     with reaching(uri):
-        system, name = _system(uri)
+        system, name = arrow_place(uri)
         found = system.get_file_info(fs.FileSelector(name, allow_not_found=True))
     return sorted(info.base_name for info in found)
 
@@ -113,7 +113,7 @@ def names(uri: str) -> list[str]:
 def exists(uri: str) -> bool:
     """Tell whether a file is there."""
     with reaching(uri):
-        system, name = _system(uri)
+        system, name = arrow_place(uri)
         return bool(system.get_file_info(name).type != fs.FileType.NotFound)
 
 
@@ -121,7 +121,7 @@ def remove(uri: str) -> None:
     """Remove a file, if it is there."""
     if exists(uri):
         with reaching(uri):
-            system, name = _system(uri)
+            system, name = arrow_place(uri)
             system.delete_file(name)
 
 
@@ -148,7 +148,8 @@ def plain(error: Exception) -> str:
     return last if first == last else f"{last} ({first})"
 
 
-def _system(uri: str) -> tuple[Any, str]:
+def arrow_place(uri: str) -> tuple[Any, str]:
+    """The Arrow file system a place is in, and its name there."""
     path = local_path(uri)
     if path is not None:
         return fs.LocalFileSystem(), str(path)

@@ -20,10 +20,13 @@ import pyarrow.compute as pc
 
 from hadoop_etl.columns import (
     DAY_MS,
-    DEAD_DAY,
+    DEAD_COLUMNS,
     EARLIEST_MS,
+    FRAME,
     HOUR_MS,
     LATEST_MS,
+    PAYLOAD,
+    DeadRow,
     Ints,
     day_of,
     dead_table,
@@ -43,7 +46,7 @@ PATIENCE_S = 120.0
 """How long a task waits for a broker that went away in mid-read."""
 
 Flags = npt.NDArray[np.bool_]
-DeadRows = list[tuple[int, int, int, bytes | None, str]]
+DeadRows = list[DeadRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,7 @@ class Work:
     split: Split
     form: Format
     table_uri: str
+    dead_uri: str
     by_hour: bool
     load_day: str
     late_before_ms: int
@@ -71,6 +75,7 @@ class Done:
     work: Work
     end: int
     files: list[WrittenFile] = field(default_factory=list)
+    dead_files: list[WrittenFile] = field(default_factory=list)
     rows: int = 0
     dead: int = 0
     late: int = 0
@@ -87,21 +92,21 @@ def load_split(work: Work, attempt: str) -> Done:
     decoder = make_decoder(work.form)
     schema = file_schema(decoder.columns)
     stem = f"{work.load}-{work.part}-{work.split.start}-{attempt}"
-    files = SplitFiles(work.table_uri, stem, schema)
-    sorter = _Sorter(work, files, schema)
+    files, dead_files = SplitFiles(work.table_uri, stem, schema), SplitFiles(work.dead_uri, stem, DEAD_COLUMNS)
+    sorter = Sorter(work, files, dead_files, schema)
     done = Done(work, work.split.start)
     for frames, done.end in read_split(work.topic, work.part, work.address, work.split, work.chunk_size):
         batch = Batch.of(frames)
-        dead: DeadRows = [(d.offset, d.index, d.next_offset, d.data, d.reason) for d in frames.dead]
+        sorter.add_dead([(d.offset, d.index, d.next_offset, d.data, d.reason) for d in frames.dead], FRAME, done)
         if len(batch.payload):
             decoded = decoder.decode(batch.payload)
-            dead += [batch.dead_row(place, reason) for place, reason in decoded.dead.items()]
+            dead: DeadRows = [batch.dead_row(place, reason) for place, reason in decoded.dead.items()]
             dead += sorter.add(batch, decoded, done)
-        sorter.add_dead(dead, done)
+            sorter.add_dead(dead, PAYLOAD, done)
         if work.deadline_ms is not None and time.time_ns() // 1_000_000 >= work.deadline_ms:
             done.stopped = done.end < work.split.end
             break
-    done.files = files.close()
+    done.files, done.dead_files = files.close(), dead_files.close()
     fail_point("etl.task.done")
     done.seconds = time.monotonic() - began
     return done
@@ -183,11 +188,11 @@ class Batch:
         return int(self.offset[place]), int(self.index[place]), int(self.following[place]), data, reason
 
 
-class _Sorter:
-    """Puts rows under the day of their event. Thread: one."""
+class Sorter:
+    """Puts rows under the day of their event, and dead ones under the day of the load. Thread: one."""
 
-    def __init__(self, work: Work, files: SplitFiles, schema: pa.Schema) -> None:
-        self._work, self._files, self._schema = work, files, schema
+    def __init__(self, work: Work, files: SplitFiles, dead_files: SplitFiles, schema: pa.Schema) -> None:
+        self._work, self._files, self._dead_files, self._schema = work, files, dead_files, schema
         self._time = time_column(work.form)
 
     def add(self, batch: Batch, decoded: Decoded, done: Done) -> DeadRows:
@@ -210,10 +215,11 @@ class _Sorter:
         self._file(table, time_ms, has_time)
         return dead
 
-    def add_dead(self, dead: DeadRows, done: Done) -> None:
+    def add_dead(self, dead: DeadRows, stage: str, done: Done) -> None:
+        """File what could not be read and count it."""
         if dead:
-            table = dead_table(self._work.part.broker_id, self._work.part.partition, dead, self._schema)
-            self._files.add(self._keys(DEAD_DAY, 0), table)
+            table = dead_table(self._work.part.broker_id, self._work.part.partition, dead, stage)
+            self._dead_files.add({"dt": self._work.load_day}, table)
             done.dead += len(dead)
             done.reasons.update(reason.partition(":")[0][:80] for *_, reason in dead)
 

@@ -39,6 +39,6 @@ def winners(part: Range, results: Iterable[Done], where: str) -> tuple[int, list
 def check_rows(results: Sequence[Done], where: str) -> None:
     """The files hold as many rows as the tasks counted."""
     counted = sum(done.rows + done.dead for done in results)
-    written = sum(file.rows for done in results for file in done.files)
+    written = sum(file.rows for done in results for file in (*done.files, *done.dead_files))
     if counted != written:
         raise TilingBroken(f"{where}: {counted} messages were read and {written} rows written; nothing was published")

@@ -8,21 +8,21 @@ restore would bring the files back and leave the offsets: the next load would th
 
 from __future__ import annotations
 
-import json
-import time
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, WriterProperties
-from deltalake.transaction import AddAction, RemoveAction
 
-from hadoop_etl.columns import GAP_DAY
-from hadoop_etl.errors import CannotRewind
+from hadoop_etl.errors import CannotRewind, WarehouseError
 from hadoop_etl.events import Rewound
-from hadoop_etl.files import place_of
+from hadoop_etl.files import WrittenFile
+from hadoop_etl.ledger import Position
+from hadoop_etl.plan import new_load
+from hadoop_etl.quarantine import Change
 from hadoop_etl.storage import exists
-from hadoop_etl.warehouse import TopicTable
+from hadoop_etl.warehouse import NO_CHANGE, TopicTable
+from kafka2011.clock import SYSTEM_CLOCK
 from kafka2011.events import Journal
 from kafka2011.types import BrokerPartition
 
@@ -37,45 +37,46 @@ class RewindPlan:
     topic: str
     to_version: int
     from_version: int
-    offsets: dict[BrokerPartition, tuple[int, int]] = field(default_factory=dict)
+    positions: dict[BrokerPartition, tuple[Position, Position]] = field(default_factory=dict)
     """Partition to (now, then)."""
-    removed: tuple[dict[str, Any], ...] = ()
-    restored: tuple[dict[str, Any], ...] = ()
+    removed: tuple[WrittenFile, ...] = ()
+    restored: tuple[WrittenFile, ...] = ()
+    dead: Change = NO_CHANGE
 
 
 def plan_rewind(table: TopicTable, to_version: int) -> RewindPlan:
     """Say what would change; refuse a version whose files are gone."""
-    now, then = table.state(), None
-    if 0 <= to_version <= now.version:
-        then = table.state(to_version)
-    if then is None:
+    now = table.state()
+    if not 0 <= to_version <= now.version:
         raise CannotRewind(f"{table.topic} has versions 0 to {now.version}; there is no version {to_version}")
-    current = {action["path"]: action for action in _actions(table, None)}
-    wanted = {action["path"]: action for action in _actions(table, to_version)}
-    restored = [wanted[path] for path in sorted(wanted.keys() - current.keys())]
-    gone = [action["path"] for action in restored if not exists(f"{table.uri}/{action['path']}")]
+    try:
+        then = table.state(to_version)
+        removed, restored = _difference(table.files(), table.files(to_version))
+        dead = _difference(table.dead_files(), table.dead_files(to_version))
+    except WarehouseError as error:
+        raise CannotRewind(f"{error}; choose a later version") from error
+    uris = [f"{table.uri}/{file.path}" for file in restored]
+    uris += [f"{table.quarantine.uri}/{file.path}" for file in dead[1]]
+    gone = [uri for uri in uris if not exists(uri)]
     if gone:
         raise CannotRewind(
             f"{table.topic}: {len(gone)} files of version {to_version} were removed by vacuum (first: {gone[0]}); "
             "choose a later version, or load from the brokers into a new warehouse"
         )
-    # A partition the old version did not know begins again at the first offset of its first file, i.e. at nothing:
-    # its offset cannot be unset, so it is lowered to where its rows began.
-    starts = _first_offsets(current.values())
-    offsets = {part: (at, then.offsets.get(part, starts.get(part, at))) for part, at in now.offsets.items()}
-    removed = [current[path] for path in sorted(current.keys() - wanted.keys())]
-    return RewindPlan(table.topic, to_version, now.version, offsets, tuple(removed), tuple(restored))
+    positions = {part: (at, _position(at, then.positions.get(part))) for part, at in now.positions.items()}
+    change = Change(dead[1], dead[0], seen=now.dead)
+    return RewindPlan(table.topic, to_version, now.version, positions, removed, restored, change)
 
 
 def rewind(table: TopicTable, plan: RewindPlan, journal: Journal | None = None) -> int:
     """Do what ``plan_rewind`` said, in one commit; returns the new version."""
-    moment = time.time_ns() // 1_000_000
     version = table.commit(
-        expected={part: now for part, (now, _) in plan.offsets.items()},
-        following={part: then for part, (_, then) in plan.offsets.items()},
-        removed=[RemoveAction(a["path"], True, moment, a["size_bytes"], _keys(a)) for a in plan.removed],
-        restored=[AddAction(a["path"], a["size_bytes"], _keys(a), moment, True, _stats(a)) for a in plan.restored],
-        notes={"load": f"rewind-{moment}", "kind": "rewind", "to_version": plan.to_version},
+        expected={part: now.next for part, (now, _) in plan.positions.items()},
+        following={part: then for part, (_, then) in plan.positions.items()},
+        files=plan.restored,
+        removed=plan.removed,
+        dead=plan.dead,
+        notes={"load": f"rewind-{_name()}", "kind": "rewind", "to_version": plan.to_version},
     )
     (journal or Journal()).emit(
         Rewound(
@@ -90,46 +91,71 @@ def rewind(table: TopicTable, plan: RewindPlan, journal: Journal | None = None) 
 
 
 def compact(table: TopicTable, target_size: int = TARGET_SIZE) -> dict[str, Any]:
-    """Join small files, day by day, in a commit that changes no row. Gaps keep their own files for a backfill."""
+    """Join small files, day by day, of the table and of its quarantine, in commits that change no row."""
+    table.settle()
     delta = table.open()
     metrics = delta.optimize.compact(
-        partition_filters=[("dt", "!=", GAP_DAY)],
         target_size=target_size,
         writer_properties=WriterProperties(compression="ZSTD", compression_level=1),
         commit_properties=CommitProperties(custom_metadata={"kafka2011.kind": "compact"}),
     )
-    return {"topic": table.topic, "files_added": metrics["numFilesAdded"], "files_removed": metrics["numFilesRemoved"]}
+    dead = _joined(table, target_size)
+    if dead:
+        table.commit(expected={}, following={}, dead=dead, notes={"load": f"compact-{_name()}", "kind": "compact"})
+    return {
+        "topic": table.topic,
+        "files_added": metrics["numFilesAdded"] + len(dead.added),
+        "files_removed": metrics["numFilesRemoved"] + len(dead.removed),
+    }
 
 
 def vacuum(table: TopicTable, keep_hours: int, dry_run: bool) -> list[str]:
     """Remove files no version of the last ``keep_hours`` names, also those of loads that died. Returns them."""
-    delta = table.open()
-    removed: list[str] = delta.vacuum(
-        retention_hours=keep_hours, dry_run=dry_run, enforce_retention_duration=False, full=True
-    )
+    table.settle()
+    removed: list[str] = []
+    for delta in (table.open(), table.quarantine.open()):
+        removed += delta.vacuum(
+            retention_hours=keep_hours, dry_run=dry_run, enforce_retention_duration=False, full=True
+        )
     return removed
 
 
-def _actions(table: TopicTable, version: int | None) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = pa.table(table.open(version).get_add_actions(flatten=True)).to_pylist()
-    return found
+def _difference(
+    now: list[WrittenFile], then: list[WrittenFile]
+) -> tuple[tuple[WrittenFile, ...], tuple[WrittenFile, ...]]:
+    """The files to remove and those to bring back."""
+    here, there = {file.path for file in now}, {file.path for file in then}
+    return tuple(f for f in now if f.path not in there), tuple(f for f in then if f.path not in here)
 
 
-def _first_offsets(actions: Any) -> dict[BrokerPartition, int]:
-    first: dict[BrokerPartition, int] = {}
-    for place in (place_of(action["path"]) for action in actions):
-        if place is not None:
-            part, start = place
-            first[part] = min(first.get(part, start), start)
-    return first
+def _position(now: Position, then: Position | None) -> Position:
+    """Where a partition stands after the rewind. Its log is still the same one, unless no row of it is left.
+
+    A partition the old version did not know cannot be forgotten: it begins again where its rows began, so that a
+    retention gap would be noticed.
+    """
+    if then is None or then.next == then.first:
+        start = now.first if then is None else then.next
+        return Position(start, start)
+    return Position(then.first, then.next, now.mark)
 
 
-def _keys(action: dict[str, Any]) -> dict[str, str | None]:
-    return {name.partition(".")[2]: value for name, value in action.items() if name.startswith("partition.")}
+def _joined(table: TopicTable, target_size: int) -> Change:
+    """Small files of the quarantine, joined by days."""
+    number, name = table.state().dead, _name()
+    added, removed = list[WrittenFile](), list[WrittenFile]()
+    days: dict[str, list[WrittenFile]] = {}
+    for file in table.dead_files():
+        if file.size < target_size // 2:
+            days.setdefault(file.keys["dt"], []).append(file)
+    for day, files in days.items():
+        if len(files) > 1:
+            rows = pa.concat_tables([table.quarantine.rows(file) for file in files])
+            added += table.quarantine.write(rows, day, f"compact-{name}")
+            removed += files
+    return Change(tuple(added), tuple(removed), seen=number)
 
 
-def _stats(action: dict[str, Any]) -> str:
-    """The statistics our files have: their count (see ``files.WrittenFile.stats``)."""
-    return json.dumps({"numRecords": action["num_records"]})
-
-
+def _name() -> str:
+    """A name no other file or commit has."""
+    return new_load(SYSTEM_CLOCK.wall_ms())

@@ -2,9 +2,9 @@
 
 Paper: §4 (the load stores data and offsets so that a retry neither loses nor duplicates).
 
-One commit is one new file in ``_delta_log``, created only if absent. It names the data files and, for each partition,
-one application transaction ``etl/<topic>/<broker>-<partition>`` whose version is the next offset to load. So data and
-offsets cannot differ, and of two loads that began at the same offsets the second one's commit is refused.
+One commit is one new file in ``_delta_log``, created only if absent. It names the data files, says how far each
+partition is loaded (``ledger``) and what becomes of the quarantine beside the table (``quarantine``). So data and
+offsets cannot differ, and of two commits that were made from the same state the second one is refused.
 
 Readers: ``TopicTable.dataset`` (Arrow, DuckDB, pandas, polars), ``reading.register`` (Spark SQL), any other that
 knows Delta. A listing of the directory is wrong: it also shows files of loads that never committed.
@@ -13,43 +13,33 @@ knows Delta. A listing of the directory is wrong: it also shows files of loads t
 from __future__ import annotations
 
 import json
-import os
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
-from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake import DeltaTable
 from deltalake import Schema as DeltaSchema
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
-from deltalake.transaction import AddAction, RemoveAction
 from pyarrow import fs
 from pyarrow.dataset import Dataset
 
-from hadoop_etl.columns import partition_columns, table_schema
+from hadoop_etl.actions import files_of, make_durable, write_entry
+from hadoop_etl.columns import BOUNDED, DEAD, partition_columns, table_schema
 from hadoop_etl.errors import LoadSuperseded, WarehouseError
 from hadoop_etl.files import WrittenFile
-from hadoop_etl.storage import absolute, exists, local_path, names, plain, reaching, read_text, sync_directory
+from hadoop_etl.ledger import Offsets, Position, TableState, as_dict, from_notes, from_transactions, transactions
+from hadoop_etl.quarantine import Change, Quarantine
+from hadoop_etl.storage import absolute, exists, local_path, names, plain, reaching, read_text
 from kafka2011.failpoints import fail_point
 from kafka2011.types import BrokerPartition, is_legal_name
 
-Offsets = Mapping[BrokerPartition, int]
-
 META = "kafka2011"
-"""The key of our own notes in a commit: load, partitions, format. Never the truth about data or offsets."""
+"""The key of our own notes in a commit: load, kind, format, and where the table stands."""
 
-_FOREVER = {"delta.logRetentionDuration": "interval 3650 days", "delta.checkpointInterval": "50"}
-
-
-@dataclass(frozen=True, slots=True)
-class TableState:
-    """A table at one version: where each partition goes on, and what the last load noted."""
-
-    version: int
-    offsets: dict[BrokerPartition, int] = field(default_factory=dict)
-    notes: dict[str, Any] = field(default_factory=dict)
+PROPERTIES = {"delta.logRetentionDuration": "interval 3650 days", "delta.checkpointInterval": "50"}
+NO_CHANGE = Change()
 
 
 class Warehouse:
@@ -62,15 +52,14 @@ class Warehouse:
         """The table of a topic, which may not exist yet."""
         if not is_legal_name(topic) or topic.startswith("_"):
             raise WarehouseError(f"{topic!r} cannot be a table: a legal name without a leading underscore is needed")
+        if topic.endswith(DEAD):
+            raise WarehouseError(f"{topic!r} cannot be a table: names that end with {DEAD} are those of quarantines")
         return TopicTable(f"{self.root}/{topic}", topic)
 
     def topics(self) -> list[str]:
         """The topics that have a table."""
-        return [
-            name
-            for name in names(self.root)
-            if is_legal_name(name) and not name.startswith("_") and exists(f"{self.root}/{name}/_delta_log")
-        ]
+        legal = (n for n in names(self.root) if is_legal_name(n) and not n.startswith("_") and not n.endswith(DEAD))
+        return [name for name in legal if exists(f"{self.root}/{name}/_delta_log")]
 
 
 class TopicTable:
@@ -78,14 +67,28 @@ class TopicTable:
 
     def __init__(self, uri: str, topic: str) -> None:
         self.uri, self.topic = uri, topic
+        self.quarantine = Quarantine(uri, topic)
 
     def open(self, version: int | None = None) -> DeltaTable:
-        """The Delta table, now or as of a version."""
+        """The Delta table, now or as of a version; one of an older edition is refused."""
+        table = self.open_any(version)
+        if not is_current(table):
+            raise WarehouseError(
+                f"{self.topic} {'' if version is None else f'version {version} '}is of an older edition, with its dead "
+                "rows inside; 'kafka2011 etl migrate' moves it over and keeps every row and offset"
+            )
+        return table
+
+    def open_any(self, version: int | None = None) -> DeltaTable:
+        """The Delta table of whichever edition."""
         try:
             with reaching(self.uri):
                 return DeltaTable(self.uri, version=version)
         except TableNotFoundError:
             raise WarehouseError(f"there is no table for {self.topic} at {self.uri}; load the topic first") from None
+        except DeltaError as error:
+            what = self.uri if version is None else f"version {version} of {self.topic}"
+            raise WarehouseError(f"{what} cannot be read: {plain(error)}") from error
 
     def exists(self) -> bool:
         """Tell whether the topic was ever loaded."""
@@ -98,19 +101,37 @@ class TopicTable:
         system = None if root is None else fs.SubTreeFileSystem(str(root), fs.LocalFileSystem())
         return self.open(version).to_pyarrow_dataset(filesystem=system)
 
+    def files(self, version: int | None = None) -> list[WrittenFile]:
+        """The table's data files."""
+        return files_of(self.open(version))
+
+    def dead_files(self, version: int | None = None) -> list[WrittenFile]:
+        """The quarantine's files as this table's commits decided them, followed yet or not."""
+        number = self.state(version).dead
+        followed = self.quarantine.followed()
+        files = self.quarantine.files(min(number, followed))
+        for _, change in self._changes(followed, number):
+            files = change.on(files)
+        return files
+
+    def dead_rows(self, version: int | None = None) -> Dataset:
+        """What could not be read, and recorded gaps, now or as of a version: with ``dataset`` every message, once."""
+        return self.quarantine.dataset(self.dead_files(version))
+
     def create(self, event_columns: pa.Schema, by_hour: bool) -> None:
-        """Make the table, empty, if there is none; two loaders may both try."""
+        """Make the table and its quarantine, empty, if there are none; two loaders may both try."""
+        self.quarantine.create(PROPERTIES)
         DeltaTable.create(
             self.uri,
             schema=table_schema(event_columns, by_hour),
             partition_by=partition_columns(by_hour),
             mode="ignore",
-            configuration=_FOREVER,
+            configuration={**PROPERTIES, "delta.dataSkippingStatsColumns": ",".join(BOUNDED)},
             description=f"topic {self.topic}, loaded by kafka2011 etl",
         )
 
     def state(self, version: int | None = None) -> TableState:
-        """Offsets and notes, now or as of a version; version -1 and nothing else if there is no table."""
+        """Where the table stands, now or as of a version; version -1 and nothing else if there is no table."""
         if version is None and not self.exists():
             return TableState(-1)
         return self._state_of(self.open(version))
@@ -141,39 +162,31 @@ class TopicTable:
         self,
         *,
         expected: Offsets,
-        following: Offsets,
+        following: Mapping[BrokerPartition, Position],
         files: Iterable[WrittenFile] = (),
-        removed: Sequence[RemoveAction] = (),
-        restored: Sequence[AddAction] = (),
+        removed: Iterable[WrittenFile] = (),
+        dead: Change = NO_CHANGE,
         notes: Mapping[str, Any],
     ) -> int:
-        """Publish files and offsets in one entry of the log; returns the new version.
+        """Publish files, offsets and the change of the quarantine in one entry of the log; returns the new version.
 
         Refused with LoadSuperseded, and nothing changed, if the table's offsets are not ``expected`` any more.
         """
         table = self.open()
         found = self._state_of(table)
+        self._settle(found.dead)
         moved = {part: found.offsets.get(part) for part in expected if found.offsets.get(part) != expected[part]}
         begun = {part: found.offsets[part] for part in following if part not in expected and part in found.offsets}
-        if moved or begun:
+        if moved or begun or dead.seen not in (None, found.dead):
             raise self._superseded(moved | begun)
-        adds = [
-            AddAction(file.path, file.size, file.keys, file.modified_ms, True, file.stats()) for file in files
-        ]
-        known = sorted(str(part) for part in {*found.offsets, *following})
-        own = {"format": found.notes.get("format"), **notes, "partitions": known, "commit": uuid.uuid4().hex}
-        transactions = [Transaction(self._app_id(part), offset) for part, offset in following.items()]
+        state = found.after(following, bool(dead))
+        own = {"format": found.notes.get("format"), **notes, "state": as_dict(state), "commit": uuid.uuid4().hex}
+        if dead:
+            own["dead"] = dead.as_dict(state.dead)
+        said = transactions(self.topic, found, state)
         fail_point("etl.commit.before")
         try:
-            table.create_write_transaction(
-                [*adds, *restored, *removed],
-                "append",
-                table.schema(),
-                table.metadata().partition_columns,
-                commit_properties=CommitProperties(
-                    custom_metadata={META: json.dumps(own)}, app_transactions=transactions
-                ),
-            )
+            write_entry(table, files, removed, said, {META: json.dumps(own)})
         except CommitFailedError as error:
             raise self._superseded({}) from error
         except (DeltaError, OSError) as error:
@@ -181,57 +194,81 @@ class TopicTable:
                 f"the log of {self.topic} could not be written: {plain(error)}; 'etl status' says whether it was, "
                 "run again"
             ) from error
-        version = next(v for v, noted in self.notes() if noted["commit"] == own["commit"])
-        self._make_durable(version)
+        later = (v for v in count(found.version + 1) for noted in self._notes_at(v) if noted["commit"] == own["commit"])
+        version = next(later)
+        make_durable(self.uri, version)
         fail_point("etl.commit.after")
+        if dead:
+            self._settle(state.dead)
         return version
+
+    def settle(self) -> None:
+        """Let the quarantine follow what this table's commits decided; nothing to do unless something crashed."""
+        if self.exists():
+            self._settle(self.state().dead)
+
+    def _settle(self, decided: int) -> None:
+        for number, change in self._changes(self.quarantine.followed() if decided else 0, decided):
+            fail_point("etl.dead.before")
+            self.quarantine.follow(number, change)
+            fail_point("etl.dead.after")
 
     def notes(self, version: int | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
         """Version and notes of each commit of ours up to ``version``, newest first, read from the log itself."""
         if version is None and not self.exists():
             return
-        for number in range(self.open().version() if version is None else version, -1, -1):
+        for number in range(self.open_any().version() if version is None else version, -1, -1):
             try:
-                lines = read_text(f"{self.uri}/_delta_log/{number:020}.json").splitlines()
+                yield from ((number, noted) for noted in self._notes_at(number))
             except FileNotFoundError:
-                return  # cleaned up by another tool; older ones are gone too
-            for info in (json.loads(line).get("commitInfo") for line in lines):
-                if info and META in info:
-                    yield number, {**json.loads(info[META]), "committed_ms": info["timestamp"]}
+                return  # cleaned up; older ones are gone too
 
-    def first_offset(self, part: BrokerPartition) -> int | None:
-        """The first offset of a partition that has a row, from the data itself."""
-        wanted = (pc.field("kbroker") == part.broker_id) & (pc.field("kpart") == part.partition)
-        rows = self.dataset().to_table(columns=["koffset"], filter=wanted)
-        first: int | None = pc.min(rows.column("koffset")).as_py()
-        return first
+    def _notes_at(self, version: int) -> Iterator[dict[str, Any]]:
+        for line in read_text(f"{self.uri}/_delta_log/{version:020}.json").splitlines():
+            info = json.loads(line).get("commitInfo")
+            if info and META in info:
+                yield {**json.loads(info[META]), "committed_ms": info["timestamp"]}
 
-    def published(self, load: str) -> int | None:
-        """The version in which ``load`` was published, unless a rewind took it back."""
+    def published(self, load: str, since: int = -1) -> int | None:
+        """The version after ``since`` in which ``load`` was published, unless a rewind took it back."""
         visible = None
         for version, noted in self.notes():
+            if version <= since:
+                return None
+            if visible is not None and version > visible:
+                continue  # what a rewind jumped over
             if noted["load"] == load:
-                return version if visible is None or version <= visible else None
-            if noted["kind"] == "rewind":
-                visible = noted["to_version"] if visible is None else min(visible, noted["to_version"])
+                return version
+            visible = noted["to_version"] if noted["kind"] == "rewind" else None
         return None
 
     def _state_of(self, table: DeltaTable) -> TableState:
         version = table.version()
-        notes = next((noted for _, noted in self.notes(version)), {})
-        if "partitions" in notes:
-            parts = [BrokerPartition.parse(text) for text in notes["partitions"]]
-        else:
-            # No load yet, or another tool cleaned the log up: the rows themselves tell which partitions there are.
-            rows = self.dataset(version).to_table(columns=["kbroker", "kpart"])
-            found_parts = rows.group_by(["kbroker", "kpart"]).aggregate([]).to_pylist()
-            parts = [BrokerPartition(row["kbroker"], row["kpart"]) for row in found_parts]
-        found = {part: table.transaction_version(self._app_id(part)) for part in parts}
-        offsets = {part: offset for part, offset in found.items() if offset is not None}
-        return TableState(version, offsets, notes)
+        notes = next((noted for _, noted in self.notes(version)), None)
+        if notes is not None:
+            return from_notes(version, notes)
+        # No load yet, or another tool cleaned the log up: then the checkpoint still has the transactions.
+        return from_transactions(self.topic, version, table.transaction_version)
 
-    def _app_id(self, part: BrokerPartition) -> str:
-        return f"etl/{self.topic}/{part}"
+    def _changes(self, after: int, upto: int) -> list[tuple[int, Change]]:
+        """The changes of the quarantine with these numbers, in order, from the commits that decided them."""
+        found: dict[int, Change] = {}
+        if upto > after:
+            for _, noted in self.notes():
+                change = noted.get("dead")
+                if change is not None and change["number"] <= upto:
+                    if change["number"] <= after:
+                        break
+                    found[change["number"]] = Change.from_dict(change)
+                    if change["number"] == after + 1:
+                        break
+        missing = [number for number in range(after + 1, upto + 1) if number not in found]
+        if missing:
+            raise WarehouseError(
+                f"the log of {self.topic} lacks the entries that decided changes {missing[0]} to {missing[-1]} of its "
+                "quarantine; another tool removed them. Restore the table's _delta_log from a copy"
+            )
+        return sorted(found.items())
 
     def _superseded(self, moved: Mapping[BrokerPartition, int | None]) -> LoadSuperseded:
         where = ", ".join(f"{part} is now at {offset}" for part, offset in sorted(moved.items()))
@@ -240,11 +277,7 @@ class TopicTable:
             "nothing of this one was published. Run it again: it will begin where the other ended"
         )
 
-    def _make_durable(self, version: int) -> None:
-        """On this machine: the log entry survives a power cut from here on."""
-        root = local_path(self.uri)
-        if root is not None:
-            entry = root / "_delta_log" / f"{version:020}.json"
-            with open(entry, "rb") as file:
-                os.fsync(file.fileno())
-            sync_directory(entry.parent)
+
+def is_current(table: DeltaTable) -> bool:
+    """Tell whether a table is of this edition: its days are dates, its dead rows are in the quarantine."""
+    return bool(pa.types.is_date(pa.schema(table.schema().to_arrow()).field("dt").type))

@@ -50,6 +50,7 @@ load_options = _options(
     click.option("--by-hour", is_flag=True, help="File new tables by hour below day."),
     click.option("--start", type=click.Choice(("earliest", "latest")), default="earliest", show_default=True),
     click.option("--on-gap", type=click.Choice(("fail", "earliest", "skip")), default="fail", show_default=True),
+    click.option("--allow-missing", is_flag=True, help="A topic nobody knows yet is no error."),
     click.option("--max-bytes", type=click.IntRange(1), help="Load at most so many bytes per topic."),
     click.option("--split-bytes", type=click.IntRange(1024), default=SPLIT_SIZE, show_default=True),
 )
@@ -86,6 +87,7 @@ def world(chosen: dict[str, Any]) -> Iterator[tuple[Warehouse, Cluster, Options,
             by_hour=chosen["by_hour"],
             start=chosen["start"],
             on_gap=chosen["on_gap"],
+            allow_missing=chosen["allow_missing"],
             max_bytes=chosen["max_bytes"],
             split_size=chosen["split_bytes"],
         )

@@ -31,8 +31,10 @@ def rewind_table(warehouse: str, topic: str, to_version: int, dry_run: bool, as_
         planned = plan_rewind(table, to_version)
         if not dry_run:
             note(f"{topic} is now version {rewind(table, planned)}, equal to version {to_version}")
-    rows = [{"partition": str(p), "from": now, "to": then} for p, (now, then) in sorted(planned.offsets.items())]
-    note(f"{len(planned.removed)} files removed, {len(planned.restored)} brought back" + " (dry run)" * dry_run)
+    moves = sorted(planned.positions.items())
+    rows = [{"partition": str(part), "from": now.next, "to": then.next} for part, (now, then) in moves]
+    removed, restored = (*planned.removed, *planned.dead.removed), (*planned.restored, *planned.dead.added)
+    note(f"{len(removed)} files removed, {len(restored)} brought back" + " (dry run)" * dry_run)
     show(rows, as_json=as_json)
 
 

@@ -82,18 +82,26 @@ class Town:
         return self.night(runner, options, **more).run([self.topic])
 
     def loaded(self) -> list[Key]:
-        """What another engine finds in the table: DuckDB, through the Delta log."""
-        rows = self.table.dataset()
+        """What another engine finds in the table and in its quarantine: DuckDB, through the Delta logs."""
+        rows, dead = self.table.dataset(), self.table.dead_rows()
         assert rows is not None
-        return sorted(duckdb.sql("SELECT kpart, koffset, kidx FROM rows WHERE dt <> '__gap__'").fetchall())
+        assert dead is not None
+        return sorted(
+            duckdb.sql(
+                "SELECT kpart, koffset, kidx FROM rows "
+                "UNION ALL SELECT kpart, koffset, kidx FROM dead WHERE kstage <> 'gap'"
+            ).fetchall()
+        )
 
     def check(self) -> None:
         """Every message once, none twice, and the bytes add up to the offsets."""
         assert self.loaded() == sorted(self.sent)
-        rows = self.table.dataset()
+        rows, dead = self.table.dataset(), self.table.dead_rows()
         assert rows is not None
+        assert dead is not None
         sums = duckdb.sql(
-            "SELECT kpart, sum(knext - koffset), min(koffset) FROM rows WHERE kidx = 0 GROUP BY 1"
+            "WITH whole AS (SELECT kpart, koffset, kidx, knext FROM rows UNION ALL SELECT kpart, koffset, kidx, knext "
+            "FROM dead) SELECT kpart, sum(knext - koffset), min(koffset) FROM whole WHERE kidx = 0 GROUP BY 1"
         ).fetchall()
         offsets = self.table.state().offsets
         assert {(part, int(size) + first) for part, size, first in sums} == {

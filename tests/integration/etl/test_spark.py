@@ -39,10 +39,10 @@ def test_a_load_by_spark_and_its_views(town: Town, spark: SparkSession) -> None:
     report = town.load(SparkRunner(spark.sparkContext), SPLITS)
     assert (report["state"], report["rows"], report["dead"]) == ("committed", 800, 1)
     town.check()
-    assert set(register(spark, town.warehouse)) == {town.topic, f"{town.topic}_quarantine"}
+    assert set(register(spark, town.warehouse)) == {town.topic, f"{town.topic}__dead"}
     (row,) = spark.sql(f"SELECT count(*) AS rows, sum(n) AS total FROM {town.topic} WHERE dt >= '2011-06-12'").collect()
     assert (row.rows, row.total) == (800, 2 * sum(range(400)))
-    assert spark.sql(f"SELECT kerror FROM {town.topic}_quarantine").count() == 1
+    assert spark.sql(f"SELECT kerror FROM {town.topic}__dead").count() == 1
 
 
 def test_a_task_that_always_fails_ends_the_load_with_one_sentence(town: Town, spark: SparkSession) -> None:

@@ -26,7 +26,7 @@ PLAN = Plan("20110612T030000-abcdef01", 1307847600000, "/w", (TopicPlan("clicks"
 
 
 def done(split: Split, end: int | None = None, stopped: bool = False) -> Done:
-    work = Work("l", "clicks", PART, ADDRESS, split, Format(), "/w", False, "2011-06-12", 0, 1000)
+    work = Work("l", "clicks", PART, ADDRESS, split, Format(), "/w", "/w__dead", False, "2011-06-12", 0, 1000)
     return Done(work, split.end if end is None else end, stopped=stopped)
 
 

@@ -9,14 +9,16 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 
-from hadoop_etl.columns import dead_table, file_schema
+from hadoop_etl.columns import PAYLOAD, dead_table, file_schema
 from hadoop_etl.errors import CannotRewind, LoadLocked, LoadSuperseded, WarehouseError
 from hadoop_etl.files import SplitFiles, WrittenFile
-from hadoop_etl.gaps import GapFiles, gaps_of
+from hadoop_etl.gaps import fill_gaps, gaps_of, record_gap
+from hadoop_etl.ledger import Position
 from hadoop_etl.lock import lock_holder, locked
+from hadoop_etl.quarantine import Change
 from hadoop_etl.storage import reaching
 from hadoop_etl.upkeep import compact, plan_rewind, rewind, vacuum
-from hadoop_etl.warehouse import TopicTable, Warehouse
+from hadoop_etl.warehouse import NO_CHANGE, TopicTable, Warehouse
 from kafka2011.types import BrokerPartition
 
 PART = BrokerPartition(0, 0)
@@ -35,15 +37,29 @@ def written(table: TopicTable, load: str, start: int, rows: int, columns: pa.Sch
     schema = file_schema(columns)
     files = SplitFiles(table.uri, f"{load}-{PART}-{start}-0", schema)
     offsets = range(start, start + 10 * rows, 10)
-    files.add({"dt": "2011-06-12"}, dead_table(0, 0, [(o, 0, o + 10, b"x", "r") for o in offsets], schema))
+    made = [{"kbroker": 0, "kpart": 0, "koffset": o, "kidx": 0, "knext": o + 10} for o in offsets]
+    files.add({"dt": "2011-06-12"}, pa.Table.from_pylist(made, schema=schema))
     return files.close()
 
 
-def load(table: TopicTable, name: str, start: int, rows: int) -> int:
-    expected = {PART: start} if start else {}
+def dead(table: TopicTable, load: str, start: int, rows: int) -> Change:
+    """A file with as many dead rows."""
+    made = dead_table(0, 0, [(o, 0, o + 10, b"x", "r") for o in range(start, start + 10 * rows, 10)], PAYLOAD)
+    return Change(tuple(table.quarantine.write(made, "2011-06-12", f"{load}-{PART}-{start}-0")))
+
+
+def load(table: TopicTable, name: str, start: int, rows: int, change: Change = NO_CHANGE) -> int:
+    """Publish rows of ten bytes from ``start``, the last ones dead if ``change`` says so."""
     files = written(table, name, start, rows)
+    following = start + 10 * (rows + sum(file.rows for file in change.added))
     notes = {"load": name, "kind": "load"}
-    return table.commit(expected=expected, following={PART: start + 10 * rows}, files=files, notes=notes)
+    return table.commit(
+        expected={PART: start} if start else {},
+        following={PART: Position(0, following)},
+        files=files,
+        dead=change,
+        notes=notes,
+    )
 
 
 def offsets_in(table: TopicTable, version: int | None = None) -> list[int]:
@@ -84,7 +100,7 @@ def test_rewind_takes_rows_and_offsets_back_together(table: TopicTable) -> None:
     """A consumer can deliberately rewind and read again (§3.1): same rows afterwards, none twice."""
     versions = [load(table, name, start, 5) for name, start in (("a", 0), ("b", 50), ("c", 100))]
     planned = plan_rewind(table, versions[0])
-    assert planned.offsets == {PART: (150, 50)}
+    assert planned.positions == {PART: (Position(0, 150), Position(0, 50))}
     rewind(table, planned)
     assert table.state().offsets == {PART: 50}
     assert offsets_in(table) == offsets_in(table, versions[0])
@@ -116,16 +132,19 @@ def test_rewind_across_a_compaction(table: TopicTable) -> None:
 def test_a_gap_is_a_row_until_it_is_filled(table: TopicTable) -> None:
     """Deleted offsets stay visible and the bytes still add up; filling part of a gap leaves the rest."""
     load(table, "a", 0, 5)
-    gaps = GapFiles(table, "b", by_hour=False)
-    files = [*gaps.record(PART, (50, 100)), *written(table, "b", 100, 5)]
-    table.commit(expected={PART: 50}, following={PART: 150}, files=files, notes={"load": "b", "kind": "load"})
+    at = Position(0, 150)
+    gap = Change(tuple(record_gap(table, PART, (50, 100), "b", "2011-06-12")))
+    files = written(table, "b", 100, 5)
+    table.commit(expected={PART: 50}, following={PART: at}, files=files, dead=gap, notes={"load": "b", "kind": "load"})
     assert [(gap.start, gap.end) for gap in gaps_of(table)] == [(50, 100)]
-    filling = GapFiles(table, "c", by_hour=False)
-    files = [*filling.fill({PART: (60, 80)}), *written(table, "c", 60, 2)]
+    compact(table)
+    filling = fill_gaps(table, {PART: (60, 80)}, "c")
+    files = written(table, "c", 60, 2)
     notes = {"load": "c", "kind": "backfill"}
-    table.commit(expected={PART: 150}, following={PART: 150}, files=files, removed=filling.removed, notes=notes)
+    table.commit(expected={PART: 150}, following={PART: at}, files=files, dead=filling, notes=notes)
     assert [(gap.start, gap.end) for gap in gaps_of(table)] == [(50, 60), (80, 100)]
-    rows = table.dataset().to_table(columns=["koffset", "knext"])
+    columns = ["koffset", "knext"]
+    rows = pa.concat_tables([table.dataset().to_table(columns=columns), table.dead_rows().to_table(columns=columns)])
     assert pc.sum(pc.subtract(rows.column("knext"), rows.column("koffset"))).as_py() == 150
 
 
@@ -136,7 +155,8 @@ def test_new_columns_are_null_in_old_rows(table: TopicTable) -> None:
     assert table.add_columns(columns) == ["country"]
     assert table.add_columns(columns) == []
     files = written(table, "b", 20, 2, columns)
-    table.commit(expected={PART: 20}, following={PART: 40}, files=files, notes={"load": "b", "kind": "load"})
+    at = Position(0, 40)
+    table.commit(expected={PART: 20}, following={PART: at}, files=files, notes={"load": "b", "kind": "load"})
     assert table.dataset().to_table(columns=["country"]).num_rows == 4
 
 
@@ -168,7 +188,7 @@ def test_a_filter_by_any_column_finds_its_rows(tmp_path: Path) -> None:
     row = {"kbroker": 0, "kpart": 0, "koffset": 0, "kidx": 0, "knext": 15, "page": "/home"}
     files.add({"dt": "2011-06-12"}, pa.Table.from_pylist([row], schema=schema))
     table.commit(
-        expected={}, following={PART: 15}, files=files.close(), notes={"load": "load", "kind": "load"}
+        expected={}, following={PART: Position(0, 15)}, files=files.close(), notes={"load": "load", "kind": "load"}
     )
     dataset = DeltaTable(table.uri).to_pyarrow_dataset()
 

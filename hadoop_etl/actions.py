@@ -1,0 +1,74 @@
+"""Files as a Delta log names them: read from it, and ready to be written into it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.transaction import AddAction, RemoveAction
+
+from hadoop_etl.files import WrittenFile, statistics
+from hadoop_etl.storage import local_path, sync_directory
+
+
+def files_of(table: DeltaTable) -> list[WrittenFile]:
+    """The files of a table at its version, in order of their paths."""
+    actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    return sorted((_file(action) for action in actions), key=lambda file: file.path)
+
+
+def _file(action: dict[str, Any]) -> WrittenFile:
+    columns = [name.partition(".")[2] for name in action if name.startswith("null_count.")]
+    bounds = {
+        name: (action.get(f"min.{name}"), action.get(f"max.{name}"), action[f"null_count.{name}"])
+        for name in columns
+        if action[f"null_count.{name}"] is not None
+    }
+    keys = {n.partition(".")[2]: str(value) for n, value in action.items() if n.startswith("partition.")}
+    return WrittenFile(
+        path=action["path"],
+        size=action["size_bytes"],
+        rows=action["num_records"],
+        keys=keys,
+        modified_ms=action["modification_time"],
+        stats=statistics(action["num_records"], bounds),
+    )
+
+
+def write_entry(
+    table: DeltaTable,
+    added: Iterable[WrittenFile],
+    removed: Iterable[WrittenFile],
+    transactions: Iterable[tuple[str, int]],
+    notes: dict[str, str],
+) -> None:
+    """Write one log entry; raises what delta-rs raises."""
+    moment = time.time_ns() // 1_000_000
+    actions: Sequence[AddAction | RemoveAction] = [
+        *(AddAction(f.path, f.size, f.keys, f.modified_ms, True, f.stats) for f in added),
+        *(RemoveAction(f.path, True, moment, f.size, f.keys) for f in removed),
+    ]
+    table.create_write_transaction(
+        list(actions),
+        "append",
+        table.schema(),
+        table.metadata().partition_columns,
+        commit_properties=CommitProperties(
+            custom_metadata=notes,
+            app_transactions=[Transaction(name, number) for name, number in transactions],
+        ),
+    )
+
+
+def make_durable(uri: str, version: int) -> None:
+    """On this machine: a table's log entry survives a power cut from here on."""
+    root = local_path(uri)
+    if root is not None:
+        entry = root / "_delta_log" / f"{version:020}.json"
+        with open(entry, "rb") as file:
+            os.fsync(file.fileno())
+        sync_directory(entry.parent)
