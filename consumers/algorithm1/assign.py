@@ -1,13 +1,16 @@
 """Who reads what: lines 5-8 of Algorithm 1 as three small functions.
 
 Each takes the partitions of one topic and the consumer threads subscribed to it, sorts both, and returns one thread's
-share. Every member computes its own share from what it read; nobody hands shares out.
+share. Every member computes its own share from what it read; nobody hands shares out. So all members of a group must
+use one rule: two that differ claim what the other counts as its own, and never agree.
 
 | rule | order | share of the j-th of c consumers among p partitions | what is left unread |
 |---|---|---|---|
 | printed | numeric | j*N up to (j+1)*N, N = p // c | p mod c partitions; all of them when c > p |
 | shipped | by text | p // c, the first p mod c threads one more | nothing |
-| sound | numeric | j*p//c up to (j+1)*p//c: the printed formula with N = p/c kept exact | nothing |
+| fraction | numeric | j*p//c up to (j+1)*p//c: the printed formula with N = p/c kept exact | nothing |
+
+``shipped`` is the default: members of Kafka 0.7 know no other. ``fraction`` is for groups without them.
 
 Paper: §3.2, Algorithm 1.
 """
@@ -44,14 +47,23 @@ def printed(partitions: Collection[BrokerPartition], threads: Collection[ThreadI
 
 def shipped(partitions: Collection[BrokerPartition], threads: Collection[ThreadId], me: ThreadId) -> Share:
     """Kafka 0.7: both sorted as text (``0-10`` before ``0-2``), the remainder to the first threads (spec §5.2)."""
-    ordered, j = sorted(partitions, key=str), sorted(threads, key=str).index(me)
+    ordered, j = sorted(partitions, key=_as_java_sorts), sorted(threads, key=_as_java_sorts).index(me)
     quotient, remainder = divmod(len(ordered), len(threads))
     start = quotient * j + min(j, remainder)
     return ordered[start : start + quotient + (1 if j < remainder else 0)]
 
 
-def sound(partitions: Collection[BrokerPartition], threads: Collection[ThreadId], me: ThreadId) -> Share:
+def fraction(partitions: Collection[BrokerPartition], threads: Collection[ThreadId], me: ThreadId) -> Share:
     """The figure with N = p/c as an exact fraction: complete, disjoint, shares differ by at most one."""
     ordered, j = sorted(partitions), sorted(threads).index(me)
     p, c = len(ordered), len(threads)
     return ordered[j * p // c : (j + 1) * p // c]
+
+
+def _as_java_sorts(name: object) -> bytes:
+    """The order of Java's strings, by UTF-16 unit: what 0.7 sorts by, also where a consumer's id is not ASCII."""
+    return str(name).encode("utf-16-be", "surrogatepass")
+
+
+RULES: dict[str, Rule] = {rule.__name__: rule for rule in (shipped, fraction)}
+"""What a group may choose to share by."""

@@ -17,11 +17,13 @@ import re
 import socket
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
 from random import Random
 from types import TracebackType
 from typing import overload
 
+from consumers.algorithm1.assign import RULES
 from consumers.algorithm1.editions import EDITIONS
 from consumers.algorithm1.member import Member
 from consumers.algorithm1.steps import Owned
@@ -47,7 +49,8 @@ class Consumer:
     Offsets are stored every ``autocommit_interval_s``, before a rebalance, when closing, and by ``commit()``; with
     ``autocommit=False`` only by ``commit()``. ``reset`` says where to begin when no offset is stored or the stored one
     is outside the log: ``smallest``, ``largest`` or ``raise``. ``timeout_s`` lets a stream end after so long without a
-    message; by default it never ends.
+    message; by default it never ends. ``share`` is the rule by which partitions are shared, the same in all members:
+    by default that of Kafka 0.7, or ``fraction`` (``assign``).
     """
 
     def __init__(
@@ -57,6 +60,7 @@ class Consumer:
         *,
         consumer_id: str | None = None,
         edition: str = "sound",
+        share: str | None = None,
         reset: str = "smallest",
         autocommit: bool = True,
         autocommit_interval_s: float = 10.0,
@@ -73,11 +77,15 @@ class Consumer:
                 raise ConfigError(f"{name!r} cannot be a {what}: use letters, digits, dot, dash and underscore")
         if edition not in EDITIONS:
             raise ConfigError(f"edition {edition!r} of Algorithm 1: use one of {', '.join(EDITIONS)}")
+        if share is not None and share not in RULES:
+            raise ConfigError(f"share {share!r}: use one of {', '.join(RULES)}, the same in the whole group")
         if reset not in RESET_POLICIES:
             raise ConfigError(f"reset {reset!r}: use one of {', '.join(RESET_POLICIES)}")
         self.group = group
         self.journal = journal or Journal(clock=clock)
         self._clock, self._edition = clock, EDITIONS[edition]
+        if share is not None:
+            self._edition = replace(self._edition, share=RULES[share])
         self._configured_id, self._first_id, self._births = consumer_id, "", 0
         self._autocommit_s = autocommit_interval_s if autocommit else None
         self._timeout_s, self._queue_size = timeout_s, queue_size

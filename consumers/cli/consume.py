@@ -13,6 +13,7 @@ import uuid
 import click
 
 from consumers.admin import Groups
+from consumers.algorithm1.assign import RULES
 from consumers.algorithm1.consumer import Consumer
 from consumers.algorithm1.editions import EDITIONS
 from consumers.simple import SimpleConsumer
@@ -46,6 +47,8 @@ _POLL_S = 0.1
 @click.option(
     "--edition", type=click.Choice(list(EDITIONS)), default="sound", show_default=True, help="Of Algorithm 1."
 )
+@click.option("--share", type=click.Choice(list(RULES)), help="The rule by which the group shares partitions, the same "
+              "for all its members: as Kafka 0.7 does (the default), or exact fractions in numeric order.")
 @click.option("-f", "--format", "template", metavar="FORMAT", help="%t %p %o %n %s %x %S, and \\n \\t.")
 @click.option("--json", "json_lines", is_flag=True, help="One JSON object per message.")
 @click.option("-v", "--verbose", is_flag=True, help="Also say on stderr what happens: rebalances, claims, commits.")
@@ -63,6 +66,7 @@ def consume(
     count: int | None,
     timeout_s: float | None,
     edition: str,
+    share: str | None,
     template: str | None,
     json_lines: bool,
     verbose: bool,
@@ -92,7 +96,7 @@ def consume(
     if from_beginning and group:
         _forget(zookeeper, group)
     out = Output(render, count)
-    with Consumer(zookeeper, name, edition=edition, reset=reset, timeout_s=timeout_s) as consumer:
+    with Consumer(zookeeper, name, edition=edition, share=share, reset=reset, timeout_s=timeout_s) as consumer:
         if verbose:
             logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(message)s")
             log_lines(consumer.journal)

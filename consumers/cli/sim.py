@@ -11,12 +11,18 @@ import click
 
 from consumers.algorithm1.editions import EDITIONS
 from consumers.sim.picture import draw
-from consumers.sim.runs import KINDS, compare, first_failure, scenario, shrink
+from consumers.sim.runs import KINDS, compare, first_failure, mixed, scenario, shrink
 from consumers.sim.scenario import Scenario
 from consumers.sim.world import World
 from kafka2011.cli.output import CONTEXT, CommandGroup, json_option, note, show
 
-_edition = click.option("--edition", type=click.Choice(list(EDITIONS)), default="sound", show_default=True)
+_edition = click.option(
+    "--edition",
+    type=click.Choice([*EDITIONS, "mixed"]),
+    default="sound",
+    show_default=True,
+    help="mixed: members of sound, of shipped and of a model of Kafka 0.7 in one group.",
+)
 _kind = click.option(
     "--kind", type=click.Choice(list(KINDS)), default="faults", show_default=True, help="What goes wrong."
 )
@@ -53,15 +59,18 @@ def run(seed: int, edition: str, kind: str, svg: Path | None) -> None:
 @click.option("--runs", default=3000, show_default=True, type=click.IntRange(min=1), help="Of the sound edition.")
 @click.option("--others", default=200, show_default=True, type=click.IntRange(min=1), help="Of the other two, each.")
 @click.option("--first-seed", default=0, show_default=True)
+@click.option("--mixed", "is_mixed", is_flag=True, help="Groups of mixed editions, with members of Kafka 0.7; "
+              "--others: runs in which those are paused and cut off as well.")
 @json_option
-def table(runs: int, others: int, first_seed: int, as_json: bool) -> None:
+def table(runs: int, others: int, first_seed: int, is_mixed: bool, as_json: bool) -> None:
     """All three editions side by side: in how many runs each thing went wrong.
 
     \b
     kafka2011 sim table --runs 300 --others 30
     kafka2011 sim table --runs 3000 --json
+    kafka2011 sim table --runs 300 --others 30 --mixed
     """
-    show(compare(runs, others, first_seed, told=note), as_json=as_json)
+    show((mixed if is_mixed else compare)(runs, others, first_seed, told=note), as_json=as_json)
 
 
 @sim.command(context_settings=CONTEXT)

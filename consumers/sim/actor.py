@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from consumers.algorithm1.editions import EDITIONS
 from consumers.algorithm1.member import Member
 from consumers.algorithm1.steps import NewSession, Owned, Progress, Start, Step, Stop, Wait
+from consumers.sim.kafka07 import Kafka07
 from consumers.sim.scenario import SESSION_S
 from kafka2011.events import Journal
 from zk_registry.consumers import Subscription
@@ -26,23 +27,13 @@ DELIVERY_S = 0.2
 class Actor:
     """A consumer process. Thread: one, the simulator's."""
 
-    def __init__(self, world: World, name: str) -> None:
-        self.world, self.name = world, name
+    def __init__(self, world: World, name: str, edition: str) -> None:
+        self.world, self.name, self.edition = world, name, edition
         self.session = world.zookeeper.session(timeout_s=SESSION_S)
         self._random = Random(f"{world.scenario.seed}/{name}")
         self._births = 0
-        self.member = Member(
-            world.group,
-            Subscription.fixed({world.topic: 1}),
-            new_id=self._new_id,
-            session_id=lambda: self.session.session_id,
-            clock=world.clock,
-            journal=Journal(clock=world.clock, keep=1),
-            random=self._random,
-            edition=EDITIONS[world.scenario.edition],
-            autocommit_s=world.scenario.commit_s,
-            patience_s=3 * SESSION_S,
-        )
+        self.member = self._kafka07() if edition == "0.7" else self._own(edition)
+        self._careful = edition in EDITIONS and EDITIONS[edition].guards
         self.reading: dict[Owned, int] = {}
         """The next message of each partition being delivered."""
         self._in_hand: set[Owned] = set()
@@ -58,6 +49,31 @@ class Actor:
         self._sleeping = False
         world.at(world.latency(), lambda: self._go(None))
         world.at(self._random.uniform(0, DELIVERY_S), self._deliver)
+
+    def _own(self, edition: str) -> Member | Kafka07:
+        return Member(
+            self.world.group,
+            Subscription.fixed({self.world.topic: 1}),
+            new_id=self._new_id,
+            session_id=lambda: self.session.session_id,
+            clock=self.world.clock,
+            journal=Journal(clock=self.world.clock, keep=1),
+            random=self._random,
+            edition=EDITIONS[edition],
+            autocommit_s=self.world.scenario.commit_s,
+            patience_s=3 * SESSION_S,
+        )
+
+    def _kafka07(self) -> Member | Kafka07:
+        return Kafka07(
+            self.world.group,
+            self.world.topic,
+            self._new_id(),
+            session_id=lambda: self.session.session_id,
+            clock=self.world.clock,
+            random=self._random,
+            autocommit_s=self.world.scenario.commit_s,
+        )
 
     def _new_id(self) -> str:
         self._births += 1
@@ -153,7 +169,7 @@ class Actor:
     def _deliver(self) -> None:
         if not self.alive or self.left or self._frozen(self._deliver):
             return
-        if not self._doubts or not self.member.edition.guards:
+        if not self._doubts or not self._careful:
             for owned, at in self.reading.items():
                 upto = min(self.world.log_end(owned), at + 5)
                 if upto > at:

@@ -1,10 +1,11 @@
-"""Many runs: the table of the three editions, a failing seed, and the smallest run that still fails."""
+"""Many runs: the table of the three editions, groups of mixed ones, a failing seed, the smallest run that fails."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 
+from consumers.sim.scenario import KINDS as FAULTS
 from consumers.sim.scenario import Scenario
 from consumers.sim.verdict import Verdict, row
 from consumers.sim.world import World
@@ -13,8 +14,11 @@ KINDS = {
     "faults": "kill, pause, cut, join, leave, grow",
     "lost-replies": "the same, and 2 % of the answers lost",
     "clean": "members join and leave in peace",
+    "kills": "kill, join, leave, grow",
+    "away": "the same, and members of `sound` are paused and cut off",
     "zombies": "as faults, and operations of an old session go out under the new one",
 }
+_HAPPENS = {"clean": ("join", "leave"), "kills": ("join", "leave", "kill", "grow")}
 _LOST = 0.02
 
 
@@ -24,8 +28,9 @@ def scenario(seed: int, edition: str, kind: str) -> Scenario:
         seed,
         edition,
         lost_reply_rate=_LOST if kind == "lost-replies" else 0.0,
-        clean=kind == "clean",
+        kinds=_HAPPENS.get(kind, FAULTS),
         quick_renewal=kind == "zombies",
+        spared=("shipped", "0.7") if kind == "away" else (),
     )
 
 
@@ -45,6 +50,19 @@ def compare(
         for kind, share in (("faults", n - n // 2), ("lost-replies", n // 2), ("clean", max(1, n // 10))):
             told(f"{edition}, {KINDS[kind]}: {share} runs")
             rows.append(row(edition, kind, verdicts(edition, kind, share, first_seed)))
+    return rows
+
+
+def mixed(
+    runs: int, others: int, first_seed: int = 0, told: Callable[[str], None] = lambda line: None
+) -> list[dict[str, object]]:
+    """``runs`` of mixed groups, in which members of 0.7 are never away for long; ``others`` in which they are too."""
+    rows = []
+    clean = max(1, runs // 10)
+    kills = (runs - clean) // 2
+    for kind, n in (("clean", clean), ("kills", kills), ("away", runs - clean - kills), ("faults", others)):
+        told(f"mixed, {KINDS[kind]}: {n} runs")
+        rows.append(row("mixed", kind, verdicts("mixed", kind, n, first_seed)))
     return rows
 
 

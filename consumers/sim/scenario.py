@@ -5,6 +5,7 @@ Paper: §3.2 ("whenever a broker or a consumer is added or removed").
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -13,6 +14,8 @@ QUIET_S = 20.0
 """Virtual seconds at the end in which nothing happens any more: the group must come to rest."""
 
 KINDS = ("join", "leave", "kill", "pause", "cut", "grow")
+MIXED = ("sound", "shipped", "0.7")
+"""Who is in a mixed group: our own two editions that 0.7 can live with, and a model of 0.7 itself."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -45,6 +48,21 @@ class Scenario:
     commit_s: float = 1.0
     quick_renewal: bool = False
     """The client library has a new session before the member knows that the old one is over."""
+    spared: tuple[str, ...] = ()
+    """Editions whose members are neither paused nor cut off."""
+
+    @property
+    def mixed(self) -> bool:
+        """Members of several editions in one group; the first three are one of each."""
+        return self.edition == "mixed"
+
+    def edition_of(self, n: int) -> str:
+        """The edition of the n-th member to join."""
+        if not self.mixed:
+            return self.edition
+        random = Random(f"{self.seed}/editions")
+        first = random.sample(MIXED, len(MIXED))
+        return first[n] if n < len(first) else random.choices(MIXED, k=n + 1)[n]
 
     @classmethod
     def from_seed(
@@ -53,12 +71,13 @@ class Scenario:
         edition: str = "sound",
         *,
         lost_reply_rate: float = 0.0,
-        clean: bool = False,
+        kinds: Sequence[str] = KINDS,
         quick_renewal: bool = False,
+        spared: tuple[str, ...] = (),
     ) -> Scenario:
-        """Draw a run; ``clean`` = members only join and leave in peace."""
+        """Draw a run in which ``kinds`` of faults happen; a mixed group has more than ten partitions."""
         random = Random(seed)
-        kinds = KINDS[:2] if clean else KINDS
+        mixed = edition == "mixed"
         faults = []
         at = random.uniform(1.0, 4.0)
         while at < 60.0 - QUIET_S:
@@ -70,11 +89,12 @@ class Scenario:
         return cls(
             seed,
             edition,
-            n_consumers=random.randint(2, 5),
-            n_partitions=random.randint(6, 10),
+            n_consumers=random.randint(3 if mixed else 2, 5),
+            n_partitions=random.randint(11, 40) if mixed else random.randint(6, 10),
             faults=tuple(faults),
             lost_reply_rate=lost_reply_rate,
             quick_renewal=quick_renewal,
+            spared=spared,
         )
 
     def without(self, fault: Fault) -> Scenario:

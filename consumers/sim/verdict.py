@@ -23,6 +23,8 @@ class Verdict:
     seed: int
     edition: str
     orphans: int
+    unsettled: int
+    """Partitions that at the end do not have exactly one reader who also holds the owner node."""
     lost: int
     non_owner_commits: int
     backward_commits: int
@@ -37,11 +39,12 @@ class Verdict:
     @property
     def failed(self) -> bool:
         """Anything the sound edition promises never to do."""
-        return bool(self.orphans or self.lost or self.non_owner_commits or self.backward_commits)
+        return bool(self.orphans or self.unsettled or self.lost or self.non_owner_commits or self.backward_commits)
 
     def __str__(self) -> str:
         wrong = {
             "partitions without a reader": self.orphans,
+            "partitions whose reader and owner differ": self.unsettled - self.orphans,
             "messages never delivered": self.lost,
             "commits by a non-owner": self.non_owner_commits,
             "offsets that went back": self.backward_commits,
@@ -63,6 +66,7 @@ def row(edition: str, kind: str, verdicts: Iterable[Verdict]) -> dict[str, objec
         "runs": len(runs),
         "faults": kind,
         "orphans": sum(1 for v in runs if v.orphans),
+        "unsettled": sum(1 for v in runs if v.unsettled),
         "lost": sum(1 for v in runs if v.lost),
         "non_owner_commits": sum(1 for v in runs if v.non_owner_commits),
         "offset_back": sum(1 for v in runs if v.backward_commits),

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
+from consumers.algorithm1 import assign
 from consumers.algorithm1.editions import EDITIONS, SOUND
 from consumers.cli.sim import shrink_command
 from consumers.sim.picture import draw
@@ -58,6 +59,23 @@ def test_the_shipped_edition_gives_up_and_commits_what_it_does_not_own() -> None
 
     assert any(v.gave_up for v in runs)
     assert any(v.non_owner_commits for v in runs)
+
+
+@pytest.mark.parametrize("kind", ["kills", "away"])
+def test_groups_of_0_7_and_ours_always_settle(kind: str) -> None:
+    """Members of `sound`, of `shipped` and of 0.7 in one group, more than ten partitions, kills of either kind: in the
+    end every partition has exactly one owner, who reads it, and ours kept every promise (Issue 19 A5)."""
+    runs = verdicts("mixed", kind, 15)
+
+    assert [str(v) for v in runs if v.failed] == []
+    assert sum(v.rebalances for v in runs) > 10 * SEEDS, "the runs were eventful"
+
+
+def test_another_rule_of_sharing_in_a_mixed_group_does_not_settle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With exact fractions in numeric order, both sides claim what the other counts as its own (Issue 19 A5)."""
+    monkeypatch.setitem(EDITIONS, "sound", replace(SOUND, share=assign.fraction))
+
+    assert any(v.unsettled for v in verdicts("mixed", "kills", 5))
 
 
 def test_a_run_replays_event_by_event() -> None:
