@@ -11,7 +11,7 @@ CONSTANTS C,           \* number of consumers
           P,           \* number of partitions
           Changes,     \* how often somebody may come or go
           StopsFirst,  \* delivery ends before the owner node goes
-          WholeN       \* N = |P| / |C| rounded down
+          WholeN       \* N = |P| / |C| rounded down; else the first ones take the remainder, as in 0.7
 
 VARIABLES pc, dirty, seen, got, reading, owner, left
 vars == <<pc, dirty, seen, got, reading, owner, left>>
@@ -25,8 +25,8 @@ Index(c, S) == Cardinality({d \in S : d < c})
 Share(c, S) ==
   LET j == Index(c, S)
       n == Cardinality(S)
-  IN  IF WholeN THEN {p \in Partitions : j * (P \div n) <= p /\ p < (j + 1) * (P \div n)}
-                ELSE {p \in Partitions : (j * P) \div n <= p /\ p < ((j + 1) * P) \div n}
+      First(i) == i * (P \div n) + (IF WholeN THEN 0 ELSE IF i < P % n THEN i ELSE P % n)
+  IN  {p \in Partitions : First(j) <= p /\ p < First(j + 1)}
 
 Init == /\ pc = [c \in Consumers |-> "out"]
         /\ dirty = [c \in Consumers |-> FALSE]

@@ -42,16 +42,16 @@ class Edition(NamedTuple):
     whole_n: bool
 
     def share(self, me: int, seen: frozenset[int], n_partitions: int) -> frozenset[int]:
-        j, c = sorted(seen).index(me), len(seen)
+        """With a whole number N what is left over has no reader; else the first ones take it, as in 0.7."""
+        j, (n, left_over) = sorted(seen).index(me), divmod(n_partitions, len(seen))
         if self.whole_n:
-            n = n_partitions // c
-            return frozenset(range(j * n, (j + 1) * n))
-        return frozenset(range(j * n_partitions // c, (j + 1) * n_partitions // c))
+            left_over = 0
+        return frozenset(range(j * n + min(j, left_over), (j + 1) * n + min(j + 1, left_over)))
 
 
 EDITIONS = (
     Edition("printed", stops_first=False, whole_n=True),
-    Edition("printed, exact N", stops_first=False, whole_n=False),
+    Edition("printed, none left", stops_first=False, whole_n=False),
     Edition("sound", stops_first=True, whole_n=False),
 )
 

@@ -30,11 +30,11 @@ TOPIC = "orders"
 class Member:
     """One consumer process."""
 
-    def __init__(self, arena: Arena, name: str, connect: str) -> None:
+    def __init__(self, arena: Arena, name: str, connect: str, edition: str) -> None:
         self.name = name
         self.output = arena.directory / f"{name}.log"
         command = [sys.executable, "-m", "tests.integration.consumers.member", connect, arena.group, TOPIC]
-        command += [str(arena.directory / f"{name}.history"), name, str(arena.session_s)]
+        command += [str(arena.directory / f"{name}.history"), name, str(arena.session_s), edition]
         with self.output.open("ab") as output:
             self.process = subprocess.Popen(command, stderr=output, stdout=output, preexec_fn=die_with_parent)
 
@@ -76,8 +76,8 @@ class Arena:
         self.brokers[broker_id] = BrokerProcess(options=options).start()
         return self.brokers[broker_id]
 
-    def join(self, name: str, connect: str | None = None) -> Member:
-        self.members[name] = Member(self, name, connect or self.connect)
+    def join(self, name: str, connect: str | None = None, *, edition: str = "sound") -> Member:
+        self.members[name] = Member(self, name, connect or self.connect, edition)
         return self.members[name]
 
     def fault(self, name: str, target: str) -> None:

@@ -21,7 +21,7 @@ from kafka2011.events import Entry
 from tests.checker.history import HistoryFile
 
 
-def main(connect: str, group: str, topic: str, history_path: str, proc: str, session_s: str) -> None:
+def main(connect: str, group: str, topic: str, history_path: str, proc: str, session_s: str, edition: str) -> None:
     history = HistoryFile(Path(history_path), proc)
     held: set[str] = set()
 
@@ -53,7 +53,12 @@ def main(connect: str, group: str, topic: str, history_path: str, proc: str, ses
     # delivered again. This application finishes the message in its hand first.
     signal.signal(signal.SIGTERM, lambda number, frame: stopping.append(number))
     with Consumer(
-        connect, group, session_timeout_s=float(session_s), autocommit_interval_s=0.3, timeout_s=0.1
+        connect,
+        group,
+        edition=edition,
+        session_timeout_s=float(session_s),
+        autocommit_interval_s=0.3,
+        timeout_s=0.1,
     ) as consumer:
         consumer.journal.subscribe(write_down)
         stream = consumer.create_message_streams(topic)[0]

@@ -96,6 +96,28 @@ def test_nothing_is_lost_through_kills_pauses_expiry_and_broker_death(arena: Are
     assert report.valid, report
 
 
+def test_a_group_of_two_editions_settles_after_every_change(zk_connect: str, tmp_path: Path) -> None:
+    """Members of `sound` and of `shipped`, more partitions than ten and no multiple of the members, kills of either:
+    every partition is owned by exactly one after each change, and all is delivered (Issue 19 A5)."""
+    arena = Arena(zk_connect, tmp_path, session_s=1.5)
+    try:
+        arena.broker(0, partitions=11)
+        arena.send_everywhere()
+        for n, (name, edition) in enumerate((("c1", "sound"), ("c2", "shipped"), ("c3", "sound"))):
+            arena.join(name, edition=edition)
+            arena.wait_shared(11, n + 1)
+        arena.produce_all_the_time()
+        for name, n in (("c2", 2), ("c1", 1)):
+            arena.fault("kill", name)
+            arena.members[name].process.kill()
+            arena.members[name].process.wait()
+            arena.wait_shared(11, n)
+        arena.stop_producing()
+        arena.wait_delivered()
+    finally:
+        arena.close()
+
+
 def test_a_consumer_cut_off_alone_stops_before_others_take_over(
     zk_connect: str, zookeeper: EmbeddedZooKeeper, tmp_path: Path
 ) -> None:
