@@ -124,6 +124,6 @@ def test_a_group_of_0_7_and_ours_settles_after_every_change(group: MixedGroup) -
     until(lambda: not unread(), "every acknowledged message is delivered to one or the other")
     seconds = sorted(took for _, took in group.took)
     median = seconds[len(seconds) // 2]
-    print(f"\n{len(seconds)} changes, {len(arena.sent)} messages; settled after {median:.1f} s, worst {seconds[-1]:.1f} s")
+    print(f"\n{len(seconds)} changes, {len(arena.sent)} messages; settled in {median:.1f} s, worst {seconds[-1]:.1f}")
     print("\n".join(f"  {what:<14} {took:5.1f} s" for what, took in group.took))
     assert len(group.took) >= 14
