@@ -116,6 +116,7 @@ class Intake:
     def _journal(self, log: Log) -> PartitionJournal:
         journal = self._journals.get(log)
         if journal is None:
+            self.ids.open()
             path = self._directory / f"{log.topic}-{log.partition}.producers"
             journal = PartitionJournal(path, log.recovered_offset, same_boot=self.ids.same_boot, clock=self._clock)
             self._journals[log] = journal

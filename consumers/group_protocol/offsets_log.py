@@ -231,10 +231,11 @@ def _unpack(payload: bytes) -> tuple[int, bytes, bytes | None]:
 
 def _payloads(log: Log) -> Iterator[bytes]:
     """Every message from the oldest to the flushed end, one segment at a time."""
-    offset = log.first_offset
-    while offset < log.flushed_offset:
-        with log.read(offset, log.flushed_offset - offset) as part:
-            messages = decode_set(part.read(), offset)
-        for message in messages:
-            yield message.payload
-        offset = messages[-1].next_offset
+    for segment in log.segments():
+        offset, end = segment.start, segment.start + segment.flushed_size
+        while offset < end:
+            with log.read(offset, end - offset) as part:
+                messages = decode_set(part.read(), offset)
+            for message in messages:
+                yield message.payload
+            offset = messages[-1].next_offset

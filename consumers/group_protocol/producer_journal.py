@@ -29,8 +29,9 @@ from typing import Any
 
 from consumers.group_protocol.idempotence import Producers, Written
 from kafka2011.clock import SYSTEM_CLOCK, Clock
-from kafka2011.errors import FlushFailed, LogError, LogFailed
+from kafka2011.errors import FlushFailed, LogError, LogFailed, LogFull
 from kafka2011.failpoints import fail_point
+from kafka2011.log.directory import NO_ROOM
 
 _ENTRY = struct.Struct(">qhiiqqqqiI")
 _COMPACT_FROM = 4_000
@@ -154,7 +155,17 @@ class ProducerIds:
         self.same_boot = bool(state["clean"]) or state["boot"] == boot_id()
         """Whether everything written by the process before is certainly there."""
         self._first = self._next = self._reserved = int(state["next"])
-        self._save(clean=False)
+        self._opened = False
+        try:
+            self.open()
+        except LogFull:
+            pass  # a full disk is no reason not to serve; nothing is noted before this is
+
+    def open(self) -> None:
+        """Note that this process writes now, once; LogFull while the disk has no room for that."""
+        if not self._opened:
+            self._save(clean=False)
+            self._opened = True
 
     def next(self) -> int:
         """A producer id nobody has."""
@@ -174,6 +185,14 @@ class ProducerIds:
 
     def _save(self, *, clean: bool) -> None:
         fresh = self._path.with_suffix(".new")
+        try:
+            self._write(fresh, clean)
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            raise LogFull(f"no room for {self._path} ({error.strerror}); free some, then try again") from error
+
+    def _write(self, fresh: Path, clean: bool) -> None:
         with open(fresh, "w", encoding="utf-8") as file:
             json.dump({"next": self._reserved, "boot": boot_id(), "clean": clean}, file)
             file.flush()

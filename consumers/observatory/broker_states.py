@@ -40,6 +40,7 @@ def topics_view(states: Mapping[str, State], before: dict[str, dict[str, Any]]) 
                     "end": log["end_offset"],
                     "size": log["size"],
                     "segments": [[s["start"], s["size"], s["flushed_size"]] for s in log["segments"]],
+                    "missing": state.get("missing", {}).get(f"{topic}-{partition}", []),
                 }
                 old = before.get(topic, {}).get(name)
                 topics.setdefault(topic, {})[name] = old if old == seen else seen

@@ -6,7 +6,7 @@ A frame is plain JSON, because it is recorded, replayed and sent as it is:
 |---|---|
 | t | wall clock, ms |
 | brokers | id -> {host, port, alive, connections, counters} |
-| topics | topic -> {"0-1": {first, flushed, end, size, segments: [[start, size, flushed], …]}} |
+| topics | topic -> {"0-1": {first, flushed, end, size, segments: [[start, size, flushed], …], missing}} |
 | groups | group -> {kind, state, members: [id], owners: {topic: {"0-1": member}}, offsets: {topic: {"0-1": n}}} |
 | tree | [[path, value, session or null, watched], …] |
 | changes | [[path, "new" or "gone", session], …] since the frame before |

@@ -1,11 +1,12 @@
-"""A read-only HTTP port: what the broker is doing, for the page, for Prometheus, for curl.
+"""An HTTP port to look at a broker: what the broker is doing, for the page, for Prometheus, for curl.
 
     /state     everything as JSON          /metrics   Prometheus text
     /events    server-sent events; ``Last-Event-ID`` (or ``?since=``) replays what was missed; with ``?once=1`` a JSON
                list of what was missed, without routine (flushes), and the end
-    /healthz   200 while the broker serves; names the partitions that it does not serve
+    /healthz   200 while the broker serves, 503 when the disk has failed a log; names what a person should look at
+    /accept-missing    POST, from this machine, with the header X-Kafka2011: the missing files are known
 
-GET only; the Host header must name loopback or this broker, so that no web page elsewhere can read it through a
+Else GET only; the Host header must name loopback or this broker, so that no web page elsewhere can read it through a
 browser.
 """
 
@@ -13,8 +14,9 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from twisted.python.failure import Failure
 from twisted.web.http import Request
@@ -23,10 +25,14 @@ from twisted.web.server import NOT_DONE_YET, Site
 
 from kafka2011.broker.metrics import CONTENT_TYPE, exposition
 from kafka2011.broker.reactor import DaemonThreads, Reactor, in_thread
+from kafka2011.broker.state import health
 from kafka2011.events import Journal
+from kafka2011.log.checkpoint import Missing
 
 if TYPE_CHECKING:
     from kafka2011.broker.service import Broker
+
+T = TypeVar("T")
 
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 _MOST_UNSENT = 1 << 20
@@ -61,11 +67,13 @@ class _Admin(Resource):
     def render(self, request: Request) -> bytes | int:
         request.setHeader(b"cache-control", b"no-store")
         request.setHeader(b"x-content-type-options", b"nosniff")
-        if request.method not in (b"GET", b"HEAD"):
-            return _text(request, 405, "only GET")
+        path = request.path
+        if request.method not in ((b"POST",) if path == b"/accept-missing" else (b"GET", b"HEAD")):
+            return _text(request, 405, "only POST" if path == b"/accept-missing" else "only GET")
         if _host(request) not in self._names:
             return _text(request, 403, "ask for 127.0.0.1, localhost or the broker's own name")
-        path = request.path
+        if path == b"/accept-missing":
+            return self._accept_missing(request)
         if path == b"/state":
             return _json(request, self._broker.state())
         if path == b"/metrics":
@@ -80,21 +88,30 @@ class _Admin(Resource):
         return _text(request, 404, "there are /state, /metrics, /events and /healthz")
 
     def _health(self, request: Request) -> bytes:
-        """A damaged partition is no reason to restart the broker: the others are served."""
         if not self._broker.running:
             return _text(request, 503, "stopping")
-        offline = sorted(str(where) for where in self._broker.store.offline)
-        return _text(request, 200, "\n".join(["ok", *(f"offline {name}" for name in offline)]))
+        well, lines = health(self._broker.store)
+        return _text(request, 200 if well else 503, "\n".join([*(["ok"] if well else []), *lines]))
+
+    def _accept_missing(self, request: Request) -> bytes | int:
+        """Only for somebody on this machine; a page in a browser cannot send the header to another site unasked."""
+        if request.getHeader("x-kafka2011") is None or request.getClientAddress().host not in _LOOPBACK:
+            return _text(request, 403, "use `kafka2011 log accept --admin` on the broker's own machine")
+        return self._answer(request, self._broker.store.accept_missing, _accepted)
 
     def _metrics(self, request: Request) -> int:
         """In a thread: with ten thousand topics the text takes long enough to be felt by everybody else."""
+        request.setHeader(b"content-type", CONTENT_TYPE.encode())
+        return self._answer(request, partial(exposition, self._broker), bytes)
+
+    def _answer(self, request: Request, work: Callable[[], T], as_bytes: Callable[[T], bytes]) -> int:
+        """Do ``work`` in a thread and send what it returns."""
         gone: list[bool] = []
         request.notifyFinish().addErrback(lambda _: gone.append(True))
 
-        def answer(text: bytes) -> None:
+        def answer(found: T) -> None:
             if not gone:
-                request.setHeader(b"content-type", CONTENT_TYPE.encode())
-                request.write(text)
+                request.write(as_bytes(found))
                 request.finish()
 
         def failed(failure: Failure) -> None:
@@ -102,8 +119,12 @@ class _Admin(Resource):
                 request.write(_text(request, 500, failure.getErrorMessage()))
                 request.finish()
 
-        in_thread(self._reactor, self._thread, partial(exposition, self._broker)).addCallbacks(answer, failed)
+        in_thread(self._reactor, self._thread, work).addCallbacks(answer, failed)
         return NOT_DONE_YET
+
+
+def _accepted(missing: list[Missing]) -> bytes:
+    return json.dumps([str(one) for one in missing]).encode()
 
 
 class EventStream:

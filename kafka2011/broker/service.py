@@ -50,6 +50,8 @@ from kafka2011.wire import SetSummary, validate_set
 T = TypeVar("T")
 
 FIRST_RETENTION_S = 60.0
+CHECKPOINT_S = 5.0
+"""How often what was flushed is written down; a full disk is tried again as often."""
 
 
 class Broker:
@@ -115,6 +117,7 @@ class Broker:
             every(self.reactor, flush_s, self._flusher.tick),
             every(self.reactor, 0.25, self._watchdog.tick),
             every(self.reactor, 1.0, self.limits.sweep),
+            every(self.reactor, CHECKPOINT_S, self._checkpoint),
         )
         self._first_retention = self.reactor.callLater(FIRST_RETENTION_S, self._begin_retention)
         self.running = True
@@ -244,6 +247,8 @@ class Broker:
             "principals": principal.counted(self.limits),
             "topics": state.topics(self.store),
             "offline": state.offline(self.store),
+            "missing": state.missing(self.store),
+            "no_room": self.store.no_room,
             "counters": self.counters.as_dict(),
             "plugins": {name: plugin.state() for name, plugin in self._plugins.items()},
         }
@@ -257,6 +262,9 @@ class Broker:
         if address is not None:
             self._port = self.doors.open(self._port, BrokerFactory(self), address).getHost().port
         self.admin_port = self.doors.open_admin(admin_site(self, self.reactor))
+
+    def _checkpoint(self) -> Deferred[None]:
+        return in_thread(self.reactor, self._pool, self.store.maybe_checkpoint)
 
     def _begin_retention(self) -> None:
         minutes = self.config.integer("log.cleanup.interval.mins")

@@ -21,9 +21,13 @@ from twisted.python.log import PythonLoggingObserver
 from kafka2011.broker.plugins import broker_config
 from kafka2011.broker.reactor import Reactor
 from kafka2011.broker.service import Broker
+from kafka2011.broker.state import health
 from kafka2011.cli.output import CONTEXT, CommandGroup, note
 from kafka2011.errors import ConfigError, Kafka2011Error
 from kafka2011.events import Entry, Journal, log_lines
+from kafka2011.log.directory import NO_ROOM
+
+READY_AGAIN_S = 1.0
 
 
 @click.group(cls=CommandGroup, context_settings=CONTEXT)
@@ -111,9 +115,16 @@ class _Run:
         """Say where we listen."""
         address = self._server.address
         if self._ready_file is not None:
-            _write_ready(self._ready_file, self._server.state())
-        with suppress(BrokenPipeError):  # nobody reads it: a broker goes on all the same
+            self._tell_ready(self._ready_file)
+        with suppress(OSError):  # nobody reads it, or it goes to the full disk: a broker goes on all the same
             click.echo(f"listening on {address.host}:{address.port}")
+            for line in health(self._server.store)[1]:
+                note(f"kafka2011: {line}")
+
+    def _tell_ready(self, path: Path) -> None:
+        """Write the ready file, as soon as there is room for it."""
+        if not _write_ready(path, self._server.state()):
+            self._server.reactor.callLater(READY_AGAIN_S, self._tell_ready, path)
 
     def failed(self, failure: Failure) -> None:
         """A plug-in could not start, or the ready file not be written: say why in one line and end."""
@@ -132,7 +143,8 @@ class _Run:
         return self._server.stop().addCallback(ended)
 
 
-def _write_ready(path: Path, state: dict[str, Any]) -> None:
+def _write_ready(path: Path, state: dict[str, Any]) -> bool:
+    """Write where we listen; False if the disk has no room for it."""
     modern = state["plugins"].get("modern", {}).get("port")
     found = {name: state[name] for name in ("host", "port", "admin_port", "pid")} | {"modern_port": modern}
     partial = path.with_name(path.name + ".partial")
@@ -140,7 +152,10 @@ def _write_ready(path: Path, state: dict[str, Any]) -> None:
         partial.write_text(json.dumps(found))
         partial.replace(path)
     except OSError as error:
+        if error.errno in NO_ROOM:
+            return False
         raise ConfigError(f"cannot write the ready file {path}: {error.strerror}") from error
+    return True
 
 
 def _log(journal: Journal, form: str, level: str) -> None:
@@ -155,7 +170,8 @@ def _log(journal: Journal, form: str, level: str) -> None:
 
     def write(entry: Entry) -> None:
         if entry.event.level >= least:
-            click.echo(entry.as_json(), err=True)
+            with suppress(OSError):  # a log on the full disk loses lines, not its broker
+                click.echo(entry.as_json(), err=True)
 
     journal.subscribe(write)
 

@@ -5,7 +5,11 @@ Paper: §3.1 (segment files), §3.3 (CRC).
 
 from __future__ import annotations
 
+import http.client
+import json
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from contextlib import nullcontext
 from itertools import islice
@@ -14,9 +18,11 @@ from typing import Any
 
 import click
 
-from kafka2011.cli.output import CONTEXT, CommandGroup, counted, fail, json_option, note, show
+from kafka2011.cli.output import CONTEXT, CommandGroup, admin_url, counted, fail, json_option, note, show
+from kafka2011.cli.topics import source_options
 from kafka2011.errors import WireError
 from kafka2011.log.dump import Damage, DumpedEntry, read_segment, segment_files
+from kafka2011.log.notes import accept_missing
 from kafka2011.wire.message import Codec
 
 _PREVIEW = 48
@@ -149,6 +155,36 @@ def salvage(path: Path, out: Path, lines: bool) -> None:
         note(f"{counted(n_broken, 'message')} with line breaks became several lines; without --lines they stay whole")
     if skipped and not n_messages:
         sys.exit(1)
+
+
+@log.command(context_settings=CONTEXT)
+@source_options
+def accept(admin: str | None, log_dir: Path | None) -> None:
+    """Say that you know which files are missing, so that they are not told of any more.
+
+    A broker names files of a log that somebody deleted, until they are put back or this is said. With --log-dir (no
+    broker may run there) a partition whose whole directory was deleted is forgotten too: that deletes a topic.
+
+    \b
+    kafka2011 log accept --admin 127.0.0.1:8011
+    kafka2011 log accept --log-dir data
+    """
+    if (admin is None) == (log_dir is None):
+        raise click.UsageError("say where: --admin HOST:PORT of a running broker, or --log-dir DIRECTORY")
+    for line in accept_missing(log_dir) if log_dir is not None else _accept_at(str(admin)):
+        click.echo(f"accepted: {line}")
+
+
+def _accept_at(admin: str) -> list[str]:
+    url, _ = admin_url(admin, "/accept-missing")
+    request = urllib.request.Request(url, method="POST", headers={"X-Kafka2011": "accept"})
+    try:
+        with urllib.request.urlopen(request, timeout=60) as reply:
+            return [str(line) for line in json.load(reply)]
+    except urllib.error.HTTPError as error:
+        fail(f"{url} answered {error.code}: {error.read().decode(errors='replace').strip()}")
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        fail(f"no broker answers at {url} ({getattr(error, 'reason', None) or error})")
 
 
 def _entries(path: Path, offset: int) -> Iterator[DumpedEntry | Damage]:

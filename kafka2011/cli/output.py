@@ -74,6 +74,12 @@ def host_and_port(text: str, default_port: int = 9092) -> tuple[str, int]:
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
+def admin_url(text: str, path: str) -> tuple[str, int]:
+    """The address of a page of a broker's admin HTTP, and its port."""
+    host, port = host_and_port(text, 8011)
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}{path}", port
+
+
 def check_topic(topic: str) -> str:
     """The name, if a broker can have such a topic; a broker asked for another one only hangs up."""
     if not is_legal_name(topic, 255):

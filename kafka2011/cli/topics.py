@@ -12,7 +12,8 @@ from typing import Any
 
 import click
 
-from kafka2011.cli.output import CONTEXT, CommandGroup, check_topic, fail, host_and_port, json_option, note, show
+from kafka2011.cli.output import CONTEXT, CommandGroup, admin_url, check_topic, fail, json_option, note, show
+from kafka2011.log.checkpoint import Checkpoint, read_checkpoint
 from kafka2011.producer.producer import Producer
 
 Topics = dict[str, dict[int, dict[str, Any]]]
@@ -55,7 +56,7 @@ def list_topics(admin: str | None, log_dir: Path | None, as_json: bool) -> None:
         for topic, partitions in sorted(found.items())
     ]
     show(rows, as_json=as_json, empty="no topics yet")
-    _tell_offline(found)
+    _tell_trouble(found)
 
 
 @topics.command(context_settings=CONTEXT)
@@ -90,9 +91,9 @@ def describe(names: tuple[str, ...], admin: str | None, log_dir: Path | None, as
                 "bytes": facts["size"],
                 "segments": segments if as_json else len(segments),
             }
-            rows.append(row | {"offline": facts["offline"]} if as_json else row)
+            rows.append(row | {"offline": facts["offline"], "missing": facts["missing"]} if as_json else row)
     show(rows, as_json=as_json, empty="no topics yet")
-    _tell_offline(chosen)
+    _tell_trouble(chosen)
 
 
 @topics.command(context_settings=CONTEXT)
@@ -119,11 +120,17 @@ def create(names: tuple[str, ...], broker: str | None, zookeeper: str | None) ->
             note(f"{name} is there")
 
 
-def _tell_offline(found: Topics) -> None:
+def _tell_trouble(found: Topics) -> None:
+    n_missing = 0
     for topic, partitions in sorted(found.items()):
         for partition, facts in sorted(partitions.items()):
             if facts["offline"]:
                 note(f"{topic}-{partition} is not served: {facts['offline']}")
+            for one in facts["missing"]:
+                n_missing += 1
+                note(f"{topic}-{partition}: {one['file']} is gone, with the offsets {one['start']} to {one['end']}")
+    if n_missing:
+        note("put the files back and restart the broker, or say that you know: kafka2011 log accept")
 
 
 def _topics(admin: str | None, log_dir: Path | None) -> Topics:
@@ -133,13 +140,15 @@ def _topics(admin: str | None, log_dir: Path | None) -> Topics:
 
 
 def _from_broker(admin: str) -> Topics:
-    host, port = host_and_port(admin, 8011)
-    url = f"http://{f'[{host}]' if ':' in host else host}:{port}/state"
+    url, port = admin_url(admin, "/state")
     try:
         with urllib.request.urlopen(url, timeout=10) as reply:
             state = json.load(reply)
         found: Topics = {
-            topic: {int(partition): facts | {"offline": None} for partition, facts in what["partitions"].items()}
+            topic: {
+                int(partition): facts | {"offline": None, "missing": state["missing"].get(f"{topic}-{partition}", [])}
+                for partition, facts in what["partitions"].items()
+            }
             for topic, what in state["topics"].items()
         }
         offline = state["offline"].items()
@@ -154,11 +163,12 @@ def _from_broker(admin: str) -> Topics:
 
 def _offline(reason: str) -> dict[str, Any]:
     nothing = dict.fromkeys(("first_offset", "flushed_offset", "end_offset"))
-    return nothing | {"size": 0, "segments": [], "offline": reason}
+    return nothing | {"size": 0, "segments": [], "offline": reason, "missing": []}
 
 
 def _from_directory(log_dir: Path) -> Topics:
     found: Topics = {}
+    checkpoint = read_checkpoint(log_dir) or Checkpoint()
     for directory in sorted(log_dir.iterdir()):
         topic, dash, partition = directory.name.rpartition("-")
         if not (dash and topic and partition.isdigit() and directory.is_dir()):
@@ -176,6 +186,10 @@ def _from_directory(log_dir: Path) -> Topics:
                 "size": sum(segment["size"] for segment in segments),
                 "segments": segments,
                 "offline": None,
+                "missing": [
+                    {"file": one.name, "start": one.start, "end": one.end}
+                    for one in checkpoint.missing.get(directory.name, ())
+                ],
             }
     return found
 

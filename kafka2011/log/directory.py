@@ -6,8 +6,10 @@ after a crash may be older than it looks.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+from enum import Enum
 from pathlib import Path
 
 from kafka2011.errors import LogDirectoryInUse
@@ -17,6 +19,10 @@ DIRECTORY_MODE = 0o700
 LOCK_FILE = ".kafka2011_lock"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 """0.7's marker: when it is there, nothing needs recovery."""
+_OUR_MARK = b"kafka2011\n"
+"""What our marker holds; 0.7's is empty, and 0.7 looks only whether there is one."""
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
+"""The disk takes no more bytes or files. Reading and deleting go on."""
 
 
 def sync_directory(path: Path) -> None:
@@ -41,39 +47,103 @@ def set_aside(path: Path, suffix: str) -> Path:
 
 
 class DirectoryLock:
-    """Held while a process has the directory open; the kernel releases it when the process dies."""
+    """Held while a process has the directory open; the kernel releases it when the process dies.
+
+    Both the directory and the lock file are locked: a full disk has no room for a new file, and a directory cannot be
+    locked on every file system. The number in the file only tells a second process who was first.
+    """
 
     def __init__(self, directory: Path) -> None:
-        path = directory / LOCK_FILE
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        self._directory = directory
+        self._fds: list[int] = []
         try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._lock(os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), needed=False)
+            self._lock_file()
+        except BaseException:
+            self.release()
+            raise
+
+    def _lock_file(self) -> None:
+        path = self._directory / LOCK_FILE
+        try:
+            fail_point("log.lock.before_create")
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            return
+        self._lock(fd, needed=True)
+        try:
+            fail_point("log.lock.before_write")
+            number = f"{os.getpid()}\n".encode()
+            os.pwrite(fd, number, 0)
+            os.ftruncate(fd, len(number))
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+
+    def _lock(self, fd: int, *, needed: bool) -> None:
+        self._fds.append(fd)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = os.pread(self._fd, 32, 0).decode("ascii", "replace").strip() or "unknown"
-            os.close(self._fd)
             raise LogDirectoryInUse(
-                f"{directory} is in use by process {holder}; stop that broker or give this one another log.dir"
+                f"{self._directory} is in use by process {self._holder()}; stop that broker or give this one another "
+                "log.dir"
             ) from None
-        os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
+        except OSError:
+            if needed:
+                raise
+
+    def _holder(self) -> str:
+        try:
+            return (self._directory / LOCK_FILE).read_text("ascii", "replace")[:32].strip() or "unknown"
+        except OSError:
+            return "unknown"
+
+    def complete(self) -> None:
+        """Make the lock file after all, if there was no room for it at the start."""
+        if len(self._fds) == 1:
+            self._lock_file()
 
     def release(self) -> None:
         """Let another process have the directory."""
-        os.close(self._fd)
+        while self._fds:
+            os.close(self._fds.pop())
 
 
-def take_marker(directory: Path) -> bool:
-    """Whether the last stop was clean; the marker is removed, since from now on it would lie."""
+class Marker(Enum):
+    """What a directory says of the last stop."""
+
+    NONE = "nobody stopped cleanly"
+    OURS = "this product stopped cleanly"
+    FOREIGN = "another broker, as 0.7, stopped cleanly"
+
+
+def take_marker(directory: Path) -> Marker:
+    """Whether the last stop was clean, and whose; the marker is removed, since from now on it would lie."""
     marker = directory / CLEAN_SHUTDOWN
-    if not marker.exists():
-        return False
+    try:
+        text = marker.read_bytes()[: len(_OUR_MARK)]
+    except FileNotFoundError:
+        return Marker.NONE
     marker.unlink()
     sync_directory(directory)
-    return True
+    return Marker.OURS if text == _OUR_MARK else Marker.FOREIGN
 
 
 def leave_marker(directory: Path) -> None:
     """Say that everything was flushed and closed."""
     fail_point("log.close.before_marker")
-    os.close(os.open(directory / CLEAN_SHUTDOWN, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+    fd = os.open(directory / CLEAN_SHUTDOWN, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        os.write(fd, _OUR_MARK)
+    finally:
+        os.close(fd)
     sync_directory(directory)
+
+
+def room_left(directory: Path) -> str:
+    """How much is free on the disk of ``directory``, for people."""
+    found = os.statvfs(directory)
+    return f"{found.f_bavail * found.f_frsize:,} bytes and {found.f_favail:,} files free"

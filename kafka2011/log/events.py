@@ -116,6 +116,48 @@ class SegmentSetAside(LogEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FileMissing(LogEvent):
+    """A file (or directory) of flushed bytes is gone, not by retention; no offset of it will be given out again."""
+
+    level: ClassVar[int] = logging.ERROR
+    section: ClassVar[str] = "3.3"
+
+    path: str
+    start: int
+    end: int
+
+
+class MissingAccepted(LogEvent):
+    """Somebody said that the missing files of this partition are known to be gone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointDamaged(Event):
+    """The recovery points cannot be read: every log is scanned from its beginning, missing files go unnoticed."""
+
+    level: ClassVar[int] = logging.ERROR
+    section: ClassVar[str] = "3.3"
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoRoom(Event):
+    """The disk has no room even for the broker's own notes: what is stored is served, nothing is taken."""
+
+    level: ClassVar[int] = logging.ERROR
+    section: ClassVar[str] = "3.1"
+
+    reason: str
+
+
+class RoomAgain(Event):
+    """There is room on the disk again: messages are taken."""
+
+    section: ClassVar[str] = "3.1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DiskFull(LogEvent):
     """No room for an append; nothing of it was kept. Reading goes on."""
 

@@ -29,7 +29,7 @@ class Health:
     def __init__(self, where: TopicPartition, journal: Journal) -> None:
         self._where, self._journal = where, journal
         self.failed: str | None = None
-        self._full = False
+        self.full: str | None = None
 
     def check(self) -> None:
         """Raise LogFailed if the disk has failed this log."""
@@ -40,8 +40,8 @@ class Health:
         """Judge a failed append, of which nothing was kept."""
         if error.errno not in _NO_ROOM:
             return self._fail("append", error)
-        if not self._full:
-            self._full = True
+        if not self.full:
+            self.full = str(error)
             self._journal.emit(
                 DiskFull(topic=self._where.topic, partition=self._where.partition, reason=str(error))
             )
@@ -53,8 +53,8 @@ class Health:
 
     def appended(self) -> None:
         """An append went through."""
-        if self._full:
-            self._full = False
+        if self.full:
+            self.full = None
             self._journal.emit(DiskRoomAgain(topic=self._where.topic, partition=self._where.partition))
 
     def housekeeping_failed(self, step: str, path: Path, error: OSError) -> None:

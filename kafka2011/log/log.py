@@ -19,6 +19,7 @@ from kafka2011.errors import LogError, OffsetOutOfRange
 from kafka2011.events import Journal
 from kafka2011.failpoints import fail_point
 from kafka2011.log import retention
+from kafka2011.log.checkpoint import KeptFile, RecoveryPoint
 from kafka2011.log.directory import set_aside, sync_directory
 from kafka2011.log.events import LogFlushed, SegmentRolled, SegmentsDeleted, SegmentSetAside
 from kafka2011.log.health import Health
@@ -64,7 +65,7 @@ class Log:
         self._last_flush = clock.monotonic()
         self._first_append: float | None = None
         # A topic is created without waiting for the disk; its first flush makes its names durable.
-        self._new_names: tuple[Path, ...] = () if self.end_offset else (directory, directory.parent)
+        self._new_names: tuple[Path, ...] = () if segments.active.size else (directory, directory.parent)
         self._health = Health(TopicPartition(topic, partition), self._journal)
         self.on_sealed: Callable[[], None] = lambda: None
         """Called by flush, in its thread, once a finished segment is wholly on disk."""
@@ -74,18 +75,32 @@ class Log:
 
     @property
     def first_offset(self) -> int:
+        """The oldest offset from which one can read to the end.
+
+        Older ones may be there as well, before files that were lost: who asks for those is served up to the gap, and
+        then told "out of range"; were they the beginning, a consumer that begins again would be told so for ever.
+        """
+        return self._segments.whole_from
+
+    @property
+    def oldest_offset(self) -> int:
         """The oldest offset still kept."""
         return self._segments.first.start
 
     @property
     def size(self) -> int:
         """Bytes kept, flushed or not."""
-        return self.end_offset - self.first_offset
+        return sum(segment.size for segment in self._segments)
 
     @property
     def room(self) -> int:
         """Bytes the active segment still takes before an append rolls; negative once that is due."""
         return self._file_size - self._segments.active.size
+
+    @property
+    def full(self) -> str | None:
+        """Why the last append found no room, if so."""
+        return self._health.full
 
     @property
     def failed(self) -> str | None:
@@ -119,7 +134,7 @@ class Log:
     def read(self, offset: int, max_size: int) -> FileSlice:
         """At most ``max_size`` flushed bytes from ``offset`` on, never across a segment (Figure 2).
 
-        At the flushed end the slice is empty; outside [first, flushed end] raises OffsetOutOfRange.
+        At the flushed end the slice is empty; outside [oldest, flushed end] or in a gap raises OffsetOutOfRange.
         """
         segments, flushed = self._segments, self.flushed_offset
         if not segments.first.start <= offset <= flushed:
@@ -127,6 +142,8 @@ class Log:
         segment = segments.holding(offset)
         size = min(max_size, segment.end - offset, flushed - offset)
         if size <= 0:
+            if segment.end <= offset < flushed:
+                raise self._out_of_range(offset)
             return FileSlice(-1, 0, 0)
         try:
             return segment.slice(offset - segment.start, size)
@@ -193,10 +210,18 @@ class Log:
         if time_ms == LATEST:
             upto = len(pairs)
         elif time_ms == EARLIEST:
-            upto = 1
+            return [self.first_offset][: max(0, max_offsets)]
         else:
             upto = max((i + 1 for i, (_, when) in enumerate(pairs) if when <= time_ms), default=0)
         return [offset for offset, _ in reversed(pairs[:upto])][: max(0, max_offsets)]
+
+    def recovery_point(self) -> RecoveryPoint:
+        """What to write down for the next start: names of files that are durable, sizes that are flushed."""
+        flushed, segments = self.flushed_offset, self._segments
+        files = tuple(
+            KeptFile(s.start, min(s.size, flushed - s.start), s.last_append_ms) for s in segments if s.start < flushed
+        )
+        return RecoveryPoint(segments.first.start, flushed, files)
 
     def segments(self) -> list[SegmentInfo]:
         """The segments as they are now, oldest first."""

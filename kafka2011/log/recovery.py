@@ -4,16 +4,18 @@ Paper: §3.3 ("if there is any I/O error on the broker, Kafka runs a recovery pr
 inconsistent CRCs").
 
 Differs: removing everything after the first bad CRC is right for a write that was cut off, and wrong for a bit that
-flipped in data consumers have seen (docs/paper-vs-code.md). So there are two outcomes:
+flipped in data consumers have seen (docs/paper-vs-code.md). So there are three outcomes:
 
     torn tail     nothing intact follows, and it lies above the recovery point    cut off, bytes reported
-    damage        intact messages follow, or flushed bytes are missing            quarantined: LogCorrupt, file kept
+    damage        intact messages follow, or a file lost flushed bytes            quarantined: LogCorrupt, file kept
+    missing       a whole file is gone (by the inventory of the checkpoint)       named; the rest is served
 """
 
 from __future__ import annotations
 
 import mmap
 import os
+import re
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -22,20 +24,31 @@ from kafka2011.clock import Clock
 from kafka2011.errors import LogCorrupt
 from kafka2011.events import Journal
 from kafka2011.failpoints import fail_point
-from kafka2011.log.checkpoint import RecoveryPoint
-from kafka2011.log.directory import set_aside, sync_directory
-from kafka2011.log.events import LogRecovered, SegmentQuarantined, SegmentSetAside, TailTruncated
+from kafka2011.log import inventory
+from kafka2011.log.checkpoint import KeptFile, Missing, RecoveryPoint
+from kafka2011.log.directory import NO_ROOM, set_aside, sync_directory
+from kafka2011.log.events import FileMissing, LogRecovered, SegmentQuarantined, SegmentSetAside, TailTruncated
+from kafka2011.log.notes import LastStop
 from kafka2011.log.scan import intact_until, something_follows
-from kafka2011.log.segment import SUFFIX, Segment, start_of
+from kafka2011.log.segment import SUFFIX, Segment, segment_name, start_of
 from kafka2011.log.segment_list import SegmentList
 from kafka2011.log.settings import LogSettings
 from kafka2011.types import TopicPartition
 
 QUARANTINED = "corrupt"
+_SET_ASIDE = re.compile(r"([0-9]{1,20})\.kafka\.(?:aside|corrupt|stray|unflushed)[0-9]*\Z")
 _WAS_QUARANTINED = (
     "was quarantined; get its messages with `kafka2011 log salvage`, then go on without them by "
     "log.corrupt.policy=truncate"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A partition that can be served, and the files of it that are gone."""
+
+    segments: SegmentList
+    missing: tuple[Missing, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +61,80 @@ class Recovery:
     clock: Clock
     journal: Journal
 
-    def load(self, *, clean: bool, point: RecoveryPoint | None) -> SegmentList:
+    def create(self) -> Loaded:
+        """Begin a partition at offset 0, or go on with what is in its directory."""
+        found = self._on_disk()
+        return Loaded(SegmentList(found or [Segment.create(self.directory, 0, self.clock.wall_ms())]))
+
+    def load(self, stop: LastStop, point: RecoveryPoint | None) -> Loaded:
         """The segments, checked as far as needed. Raises LogCorrupt if the partition must stay offline."""
+        clean = stop.clean
         if self.settings.corrupt_policy == "truncate" and self._bring_back_quarantined():
             clean = False
         segments = self._without_resurrected(self._on_disk(), point)
-        if not segments:
-            if point is not None and point.flushed_offset:
-                raise self._corrupt(f"its segment files are gone; they held offsets up to {point.flushed_offset}")
-            segment = Segment.create(self.directory, 0, self.clock.wall_ms())
-            segment.close()
-            return SegmentList([segment])
-        if not clean:
+        if not segments and (point is None or not point.flushed_offset):
+            return Loaded(SegmentList([self._made(self._empty(0))]))
+        gone = [] if point is None else self._gone(segments, point, stop)
+        if not clean and segments:
             segments = self._recover(segments, point)
-        self._check_gap_free(segments)
-        if point is not None and segments[-1].end < point.flushed_offset:
-            self._missing(segments[-1], point.flushed_offset)
-        return SegmentList(segments)
+        if point is not None and (not segments or segments[-1].end < point.flushed_offset):
+            if segments and not (gone and gone[-1].start >= segments[-1].end):
+                self._missing(segments[-1], point.flushed_offset)
+            else:
+                segments = [*segments, self._empty(self._beyond(gone, point, stop))]
+        self._check_gaps(segments, point)
+        if not segments[-1].size:
+            self._made(segments[-1])
+        return Loaded(SegmentList(segments, _whole_from(segments)), self._named(gone, segments))
+
+    def _gone(self, segments: list[Segment], point: RecoveryPoint, stop: LastStop) -> list[KeptFile]:
+        """The files that were written down and that nobody had a right to delete."""
+        if point.files is None:
+            rest = KeptFile(point.first_offset, point.flushed_offset - point.first_offset, 0)
+            return [] if segments or not rest.size else [rest]
+        aside = {int(name[1]) for name in map(_SET_ASIDE.match, os.listdir(self.directory)) if name}
+        return inventory.gone(
+            point.files,
+            {segment.start for segment in segments} | aside,
+            sum(segment.size for segment in segments),
+            self.settings,
+            self.where.topic,
+            now_ms=self.clock.wall_ms(),
+            foreign=stop.foreign,
+        )
+
+    def _beyond(self, gone: list[KeptFile], point: RecoveryPoint, stop: LastStop) -> int:
+        last = gone[-1].start if gone else point.flushed_offset
+        file_size = self.settings.file_size_of(self.where.topic)
+        return inventory.beyond(last, point.flushed_offset, file_size, exact=stop.exact)
+
+    def _empty(self, start: int) -> Segment:
+        return Segment(start, self.directory / segment_name(start), 0, self.clock.wall_ms())
+
+    def _made(self, segment: Segment) -> Segment:
+        """See to it that an empty segment has its file. Without room on the disk the first append makes it."""
+        try:
+            segment.make()
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+        return segment
+
+    def _named(self, gone: list[KeptFile], segments: list[Segment]) -> tuple[Missing, ...]:
+        """Tell what is gone; the offsets of a file go up to the next one that is there."""
+        found = []
+        starts = [*(segment.start for segment in segments), *(file.start for file in gone)]
+        for file in gone:
+            name = f"{self.where}/{segment_name(file.start)}"
+            later = [start for start in starts if start > file.start]
+            one = Missing(name, file.start, min(later, default=file.end))
+            found.append(one)
+            self.journal.emit(
+                FileMissing(
+                    topic=self.where.topic, partition=self.where.partition, path=name, start=one.start, end=one.end
+                )
+            )
+        return tuple(found)
 
     def _on_disk(self) -> list[Segment]:
         segments, names = [], set()
@@ -214,10 +284,13 @@ class Recovery:
             )
         )
 
-    def _check_gap_free(self, segments: list[Segment]) -> None:
+    def _check_gaps(self, segments: list[Segment], point: RecoveryPoint | None) -> None:
+        """A gap is accepted behind a file that is as it was written down: what followed it is known to be gone."""
+        ends = {file.start: file.end for file in (point and point.files) or ()}
         for one, two in pairwise(segments):
-            if one.end != two.start:
-                raise self._corrupt(f"{one.path} ends at {one.end}, but the next segment begins at {two.start}")
+            if one.end == two.start or (one.end < two.start and ends.get(one.start) == one.end):
+                continue
+            raise self._corrupt(f"{one.path} ends at {one.end}, but the next segment begins at {two.start}")
 
     def _set_aside(self, path: Path, reason: str) -> None:
         self.journal.emit(
@@ -226,6 +299,16 @@ class Recovery:
 
     def _corrupt(self, reason: str) -> LogCorrupt:
         return LogCorrupt(f"partition {self.where} is offline: {reason}")
+
+
+def _whole_from(segments: list[Segment]) -> int:
+    """The start of the last run of segments without a gap."""
+    start = segments[-1].start
+    for one, two in pairwise(reversed(segments)):
+        if two.end != one.start:
+            break
+        start = two.start
+    return start
 
 
 def _quarantined(names: set[str]) -> list[str]:

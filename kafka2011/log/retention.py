@@ -7,16 +7,24 @@ certain period, typically 7 days"). Size is 0.7's second rule (spec §2.6). Pure
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from kafka2011.clock import Clock
-from kafka2011.log.segment import Segment
 
 JUMP_S = 600.0
 """The wall clock may gain this much on the steady clock between two passes before it is doubted."""
 BELIEVE_AFTER_S = 3600.0
 
 
-def expired(segments: Sequence[Segment], now_ms: int, retention_ms: int) -> int:
+class Aged(Protocol):
+    """A segment, or what was written down about one."""
+
+    @property
+    def last_append_ms(self) -> int:
+        """When it was last appended to."""
+
+
+def expired(segments: Sequence[Aged], now_ms: int, retention_ms: int) -> int:
     """How many of the oldest segments were last appended to longer ago than ``retention_ms``."""
     count = 0
     for segment in segments:

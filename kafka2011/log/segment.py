@@ -67,6 +67,12 @@ class Segment:
         fail_point("log.roll.after_create")
         return segment
 
+    def make(self) -> None:
+        """See to it that the file of an empty segment exists."""
+        fail_point("log.roll.before_create")
+        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | _FLAGS, FILE_MODE))
+        fail_point("log.roll.after_create")
+
     @property
     def end(self) -> int:
         """The offset after its last byte."""
@@ -77,7 +83,9 @@ class Segment:
 
         A short write goes on where it stopped. The caller judges the error; EIO if even cutting back failed.
         """
-        with WRITING.using(self, os.O_RDWR | _FLAGS) as fd:
+        # An empty one that could not be made at the start, for want of room, is made now.
+        make = 0 if self.size else os.O_CREAT
+        with WRITING.using(self, os.O_RDWR | make | _FLAGS) as fd:
             try:
                 fail_point("log.append.before_write")
                 written = os.pwrite(fd, data, self.size)

@@ -15,13 +15,17 @@ from kafka2011.log.segment import Segment
 
 
 class SegmentList:
-    """An immutable, non-empty, gap-free run of segments."""
+    """An immutable, non-empty run of segments, gap-free unless files were lost.
 
-    __slots__ = ("_segments", "_starts")
+    From ``whole_from`` on there is no gap up to the end.
+    """
 
-    def __init__(self, segments: Sequence[Segment]) -> None:
+    __slots__ = ("_segments", "_starts", "whole_from")
+
+    def __init__(self, segments: Sequence[Segment], whole_from: int | None = None) -> None:
         self._segments = tuple(segments)
         self._starts = [segment.start for segment in segments]
+        self.whole_from = segments[0].start if whole_from is None else max(whole_from, segments[0].start)
 
     @property
     def first(self) -> Segment:
@@ -35,14 +39,14 @@ class SegmentList:
 
     def appended(self, segment: Segment) -> SegmentList:
         """This list with a new active segment."""
-        return SegmentList((*self._segments, segment))
+        return SegmentList((*self._segments, segment), self.whole_from)
 
     def without_oldest(self, n: int) -> SegmentList:
         """This list without its ``n`` oldest segments; one always stays."""
-        return SegmentList(self._segments[min(n, len(self._segments) - 1) :])
+        return SegmentList(self._segments[min(n, len(self._segments) - 1) :], self.whole_from)
 
     def holding(self, offset: int) -> Segment:
-        """The segment in which ``offset`` lies; the caller checked the range."""
+        """The segment in which ``offset`` lies, or before the gap in which it lies; the caller checked the range."""
         return self._segments[bisect_right(self._starts, offset) - 1]
 
     def from_offset(self, offset: int) -> tuple[Segment, ...]:

@@ -13,13 +13,22 @@ from contextlib import suppress
 from pathlib import Path
 
 from kafka2011.clock import SYSTEM_CLOCK, Clock
-from kafka2011.errors import IllegalTopicName, LogCorrupt, LogError, LogFull, TooManyTopics, WrongPartition
+from kafka2011.errors import (
+    IllegalTopicName,
+    LogCorrupt,
+    LogDirectoryInUse,
+    LogError,
+    LogFull,
+    TooManyTopics,
+    WrongPartition,
+)
 from kafka2011.events import Journal
-from kafka2011.log.checkpoint import RecoveryPoint, read_checkpoint, write_checkpoint
-from kafka2011.log.directory import DIRECTORY_MODE, DirectoryLock, leave_marker, take_marker
-from kafka2011.log.events import HousekeepingFailed, PartitionOffline, RetentionHeld, StrayEntry, TopicCreated
+from kafka2011.log.checkpoint import Checkpoint, Missing
+from kafka2011.log.directory import DIRECTORY_MODE, DirectoryLock
+from kafka2011.log.events import MissingAccepted, PartitionOffline, RetentionHeld, StrayEntry, TopicCreated
 from kafka2011.log.log import Log
-from kafka2011.log.recovery import Recovery
+from kafka2011.log.notes import LastStop, Notes
+from kafka2011.log.recovery import Loaded, Recovery
 from kafka2011.log.retention import ClockGuard
 from kafka2011.log.settings import LogSettings
 from kafka2011.types import TopicPartition, is_legal_name
@@ -28,7 +37,9 @@ from kafka2011.types import TopicPartition, is_legal_name
 class LogStore:
     """The logs of one data directory. Thread: one; flushing, retention and checkpoints may run in others.
 
-    A partition whose log is damaged is offline: ``get`` raises its LogCorrupt, all others are served.
+    A partition whose log is damaged is offline: ``get`` raises its LogCorrupt, all others are served. One that has lost
+    whole files is served, and named in ``missing`` until somebody accepts it. Without room on the disk (``no_room``)
+    everything is served and nothing is taken, until there is room.
     """
 
     def __init__(
@@ -48,7 +59,8 @@ class LogStore:
         """Every topic there is, with its number of partitions: what the limits count."""
         self._n_partitions = 0
         self._creating = threading.Lock()
-        self._points: dict[str, RecoveryPoint] | None = None
+        self.missing: dict[TopicPartition, tuple[Missing, ...]] = {}
+        self._notes = Notes(directory, self.journal)
         self._topic_created: list[Callable[[str, int], None]] = []
         self._guard = ClockGuard(clock)
         self._checkpointing = threading.Lock()
@@ -59,10 +71,12 @@ class LogStore:
         self.directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
         self._lock = DirectoryLock(self.directory)
         try:
-            clean = take_marker(self.directory)
-            self._points = read_checkpoint(self.directory)
-            for where in self._partitions_on_disk():
-                self._load(where, clean)
+            stop = self._notes.read()
+            found = self._partitions_on_disk()
+            for where in found:
+                self._load(where, stop)
+            for where in sorted(self._notes.partitions() - set(found)):
+                self._load_gone(where, stop)
             self.checkpoint()
         except BaseException:
             self._lock.release()
@@ -81,14 +95,12 @@ class LogStore:
             except LogError:
                 # The log has told the journal; without the marker it is recovered at the next start.
                 clean = False
-        self.checkpoint()
-        try:
-            if clean:
-                leave_marker(self.directory)
-        except OSError as error:
-            self.journal.emit(HousekeepingFailed(step="marker", path=str(self.directory), reason=str(error)))
-        self._lock.release()
-        self._lock = None
+        with self._checkpointing:
+            self._notes.write(self._checkpoint(closed=clean))
+            lock, self._lock = self._lock, None
+        if clean:
+            self._notes.leave_marker()
+        lock.release()
 
     def get(self, topic: str, partition: int) -> Log | None:
         """The log, or None if nothing was ever appended to it.
@@ -193,20 +205,39 @@ class LogStore:
         self.checkpoint()
         return deleted
 
+    @property
+    def no_room(self) -> str | None:
+        """Why the disk takes nothing at the moment, and what to do, if so."""
+        return self._notes.no_room
+
     def checkpoint(self) -> None:
-        """Write the recovery points. A failure costs only a longer scan at the next start."""
+        """Write the recovery points and the inventory. A failure costs only a longer scan at the next start."""
         with self._checkpointing:
-            points = {
-                str(TopicPartition(log.topic, log.partition)): RecoveryPoint(log.first_offset, log.flushed_offset)
-                for log in self.logs()
-            }
-            points |= {name: p for where in self.offline if (p := self._point(name := str(where)))}
-            try:
-                write_checkpoint(self.directory, points)
-            except OSError as error:
-                self.journal.emit(
-                    HousekeepingFailed(step="checkpoint", path=str(self.directory), reason=str(error))
-                )
+            self._notes.write(self._checkpoint())
+
+    def maybe_checkpoint(self) -> None:
+        """Write them if anything was flushed or deleted since, or if the last try failed. Blocks."""
+        with self._checkpointing:
+            now = self._checkpoint()
+            if self._lock is not None and not self._notes.is_written(now):
+                try:
+                    self._lock.complete()
+                except (OSError, LogDirectoryInUse) as error:
+                    self._notes.failed("lock", error)
+                self._notes.write(now)
+
+    def accept_missing(self) -> list[Missing]:
+        """Note that somebody knows what is missing: it is not told any more. Returns what it was. Blocks."""
+        missing, self.missing = self.missing, {}
+        for where in missing:
+            self.journal.emit(MissingAccepted(topic=where.topic, partition=where.partition))
+        self.checkpoint()
+        return [one for gone in missing.values() for one in gone]
+
+    def _checkpoint(self, closed: bool = False) -> Checkpoint:
+        points = {str(TopicPartition(log.topic, log.partition)): log.recovery_point() for log in self.logs()}
+        points |= {str(where): point for where in self.offline if (point := self._notes.point(where))}
+        return Checkpoint(points, {str(where): gone for where, gone in self.missing.items()}, closed)
 
     def _check(self, topic: str, partition: int) -> None:
         if not is_legal_name(topic, self.settings.max_topic_name_length):
@@ -224,32 +255,51 @@ class LogStore:
             if directory.is_symlink():
                 raise LogCorrupt(f"partition {where} is offline: {directory} is a symbolic link")
             directory.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
-            return self._opened(where, clean=True, point=None)
+            return self._opened(where, self._recovery(where).create())
         except OSError as error:
             with suppress(OSError):
                 directory.rmdir()  # or the next start would find a topic that never was
             raise LogFull(f"the directory of {where} cannot be made: {error}; try again later") from error
 
-    def _load(self, where: TopicPartition, clean: bool) -> None:
+    def _load(self, where: TopicPartition, stop: LastStop) -> None:
         try:
-            log = self._opened(where, clean=clean, point=self._point(str(where)))
-            self._logs[where.topic, where.partition] = log
+            loaded = self._recovery(where).load(stop, self._notes.point(where))
+            self._logs[where.topic, where.partition] = self._opened(where, loaded)
+            self._note_missing(where, loaded)
         except (LogCorrupt, OSError) as error:
             reason = str(error) if isinstance(error, LogCorrupt) else f"partition {where} is offline: {error}"
             self.offline[where] = LogCorrupt(reason)
             self.journal.emit(PartitionOffline(topic=where.topic, partition=where.partition, reason=reason))
         self._count(where.topic)
 
-    def _point(self, name: str) -> RecoveryPoint | None:
-        """Where to trust a partition up to. One that came after the checkpoint: nowhere. No checkpoint: 0.7's rule."""
-        return None if self._points is None else self._points.get(name, RecoveryPoint(0, 0))
+    def _load_gone(self, where: TopicPartition, stop: LastStop) -> None:
+        """A partition's directory is gone: the log goes on, empty, after the last offset that was given out."""
+        try:
+            (self.directory / str(where)).mkdir(mode=DIRECTORY_MODE)
+        except OSError as error:
+            self._notes.failed("directory", error)
+        self._load(where, stop)
 
-    def _opened(self, where: TopicPartition, *, clean: bool, point: RecoveryPoint | None) -> Log:
-        directory = self.directory / str(where)
-        recovery = Recovery(where, directory, self.settings, self.clock, self.journal)
-        segments = recovery.load(clean=clean, point=point)
+    def _note_missing(self, where: TopicPartition, loaded: Loaded) -> None:
+        """Keep what was missing before and is still, and what is missing now."""
+        back = {s.start for s in loaded.segments}
+        named = {one.name for one in loaded.missing}
+        still = [one for one in self._notes.missing(where) if one.start not in back and one.name not in named]
+        if still or loaded.missing:
+            self.missing[where] = (*still, *loaded.missing)
+
+    def _recovery(self, where: TopicPartition) -> Recovery:
+        return Recovery(where, self.directory / str(where), self.settings, self.clock, self.journal)
+
+    def _opened(self, where: TopicPartition, loaded: Loaded) -> Log:
         log = Log(
-            where.topic, where.partition, directory, segments, self.settings, clock=self.clock, journal=self.journal
+            where.topic,
+            where.partition,
+            self.directory / str(where),
+            loaded.segments,
+            self.settings,
+            clock=self.clock,
+            journal=self.journal,
         )
         log.on_sealed = self.checkpoint
         return log

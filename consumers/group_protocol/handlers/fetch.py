@@ -70,7 +70,7 @@ def _look(modern: Modern, one: _Wanted) -> None:
         modern.check_leader_epoch(one.request.leader_epoch)
         one.local = TopicPartition(one.topic, modern.local_partition(one.topic, one.request.index))
         one.log = modern.broker.store.get(one.topic, one.local.partition)
-        first, end = (one.log.first_offset, one.log.flushed_offset) if one.log else (0, 0)
+        first, end = (one.log.oldest_offset, one.log.flushed_offset) if one.log else (0, 0)
         if not first <= one.request.offset <= end:
             raise OffsetOutOfRange(one.request.offset, first, end, str(one.local))
     except Kafka2011Error as error:

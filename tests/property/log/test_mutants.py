@@ -13,8 +13,9 @@ from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from kafka2011.errors import Kafka2011Error
-from kafka2011.log import recovery, store
+from kafka2011.log import notes, recovery
 from kafka2011.log.descriptors import WRITING
+from kafka2011.log.directory import Marker
 from kafka2011.log.log import Log
 from kafka2011.log.recovery import Recovery
 from kafka2011.log.segment import FileSlice, Segment
@@ -81,8 +82,8 @@ def recovery_checks_no_crc() -> Mutant:
 
 def recovery_condition_reversed() -> Mutant:
     """KAFKA-673: recovery runs after a clean stop and not after a crash."""
-    real = store.take_marker
-    return patch.object(store, "take_marker", lambda directory: not real(directory))
+    real, reverse = notes.take_marker, {Marker.NONE: Marker.OURS, Marker.OURS: Marker.NONE}
+    return patch.object(notes, "take_marker", lambda directory: reverse[real(directory)])
 
 
 def retention_resets_the_offset() -> Mutant:

@@ -11,7 +11,15 @@ import pytest
 from kafka2011.errors import LogCorrupt
 from kafka2011.failpoints import activate
 from kafka2011.log import Log, LogStore
-from kafka2011.log.checkpoint import FILE, RecoveryPoint, read_checkpoint, write_checkpoint
+from kafka2011.log.checkpoint import (
+    FILE,
+    Checkpoint,
+    KeptFile,
+    Missing,
+    RecoveryPoint,
+    read_checkpoint,
+    write_checkpoint,
+)
 from kafka2011.log.directory import CLEAN_SHUTDOWN
 from kafka2011.log.events import (
     LogRecovered,
@@ -20,7 +28,7 @@ from kafka2011.log.events import (
     SegmentSetAside,
     TailTruncated,
 )
-from kafka2011.wire import Message, encode_message, encode_set
+from kafka2011.wire import Message, crc32, encode_message, encode_set
 from tests.unit.log.conftest import ENTRY, OpenStore
 from tests.unit.log.test_log import appended, read_all, starts
 
@@ -184,17 +192,6 @@ def test_missing_flushed_bytes_are_damage(open_store: OpenStore, tmp_path: Path)
         store.close()
 
 
-def test_missing_files_are_damage(open_store: OpenStore, tmp_path: Path) -> None:
-    """Segments that vanished do not make the log begin again at 0."""
-    store = open_store()
-    appended(store.get_or_create("t", 0), 4)
-    store.close()
-    (tmp_path / "data" / "t-0" / f"{0:020d}.kafka").unlink()
-    store = open_store()
-    with pytest.raises(LogCorrupt, match="gone"):
-        store.get_or_create("t", 0)
-
-
 @pytest.mark.parametrize(("names", "sizes"), [((0, 15), (0, 0)), ((0, 24), (12, 12)), ((0, 12), (24, 12))])
 def test_gaps_and_overlaps_are_refused(
     open_store: OpenStore, tmp_path: Path, names: tuple[int, int], sizes: tuple[int, int]
@@ -286,17 +283,30 @@ def test_recovery_can_be_interrupted(open_store: OpenStore, tmp_path: Path, step
 
 
 def test_checkpoint_round_trip(tmp_path: Path) -> None:
-    """A checkpoint is read as it was written; a damaged or missing one is none, and only costs a longer scan."""
-    points = {"a-0": RecoveryPoint(0, 10), "b-c-12": RecoveryPoint(5, 2**62)}
-    write_checkpoint(tmp_path, points)
-    assert read_checkpoint(tmp_path) == points
+    """A checkpoint is read as it was written; a damaged one is named, a missing one is none."""
+    points = {
+        "a-0": RecoveryPoint(0, 10, (KeptFile(0, 4, 1_300_000_000_000), KeptFile(4, 6, 2))),
+        "b-c-12": RecoveryPoint(5, 2**62),
+        "empty-0": RecoveryPoint(7, 7, ()),
+    }
+    missing = {"a-0": (Missing("a-0/00.kafka", 0, 10), Missing("a-0/10.kafka", 10, 20))}
+    written = Checkpoint(points, missing, closed=True)
+    write_checkpoint(tmp_path, written)
+    assert read_checkpoint(tmp_path) == written
     path = tmp_path / FILE
     data = path.read_bytes()
     for bad in (b"", data[:-3], data.replace(b"10", b"99"), b"\xff" * 50):
         path.write_bytes(bad)
-        assert read_checkpoint(tmp_path) == {}
+        assert read_checkpoint(tmp_path) == Checkpoint(damaged=True)
     path.unlink()
     assert read_checkpoint(tmp_path) is None
+
+
+def test_the_checkpoint_of_the_first_release_is_read(tmp_path: Path) -> None:
+    """Release 1.0 wrote no inventory: its recovery points count, and no file is held to be missing."""
+    body = b"kafka2011 recovery points 1\nt-0 24 48\n"
+    (tmp_path / FILE).write_bytes(body + b"crc %08x\n" % crc32(body))
+    assert read_checkpoint(tmp_path) == Checkpoint({"t-0": RecoveryPoint(24, 48)})
 
 
 def test_large_messages_are_recovered(open_store: OpenStore) -> None:

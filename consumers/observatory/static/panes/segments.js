@@ -15,10 +15,19 @@ export function draw(view, state, width) {
     el("p", { class: "hint" }, "Each bar is a file, named by the offset of its first byte; the number in it is that offset. Green = the file that is written. ",
       "Hatched = written but not flushed: nobody can fetch it yet. Dotted = deleted by retention. Click anywhere in a bar to read the message there."),
     el("p", { class: "legend" }, groups.length ? "offsets stored by " : "", groups.map((group, i) => el("span", {}, el("i", { class: "chip", style: `background:${colour(i)}` }), `${group} `))),
+    missing(topic),
     picture(topic, groups, browse, Math.max(width - LEFT - 90, 400)),
     table("The same in numbers (bytes)", [["partition"], ["first offset", 1], ["flushed end", 1], ["written end", 1], ["on disk", 1], ["files", 1], ...groups.map((group) => [group, 1])],
       topic.partitions.map((p) => [el("a", { id: `p-${p.name}`, href: browse(p.name, p.first) }, p.name), count(p.first), count(p.flushed), count(p.end), bytes(p.size), p.segments.length, ...groups.map((group) => count(p.groups[group]))])),
     links(view, "segments"), links(view, "flush"), links(view, "retention"));
+}
+
+// Files that somebody else deleted: told until they are back or somebody says that it is known.
+function missing(topic) {
+  const gone = topic.partitions.flatMap((p) => (p.missing ?? []).map((one) => `${p.name}: ${one.file} is gone, with the offsets ${count(one.start)} to ${count(one.end)}`));
+  return gone.length === 0 ? null : el("div", { id: "missing-files" },
+    el("ul", { class: "plain mono bad" }, gone.map((line) => el("li", {}, line))),
+    el("p", { class: "hint" }, "Put the files back and restart the broker, or say that you know: kafka2011 log accept --admin HOST:PORT"));
 }
 
 // All partitions on one axis of offsets, so that their sizes can be compared.
@@ -47,6 +56,7 @@ function row(partition, y, { x, offsetAt, groups, browse }) {
   });
   const ticks = groups.map((group, i) => partition.groups[group] === undefined ? null :
     svg("line", { class: "tick", stroke: colour(i), x1: x(partition.groups[group]), x2: x(partition.groups[group]), y1: y - 4 + (i % 3) * 2, y2: y + HIGH + 4 }, svg("title", {}, `${group} is at ${partition.groups[group]}`)));
-  const eaten = partition.first > 0 ? svg("rect", { class: "eaten", x: LEFT, y, width: Math.max(x(partition.first) - LEFT, 0), height: HIGH }, svg("title", {}, `deleted by retention: everything before ${partition.first}`)) : null;
+  const oldest = partition.segments[0]?.[0] ?? partition.first;
+  const eaten = oldest > 0 ? svg("rect", { class: "eaten", x: LEFT, y, width: Math.max(x(oldest) - LEFT, 0), height: HIGH }, svg("title", {}, `deleted by retention: everything before ${oldest}`)) : null;
   return svg("g", {}, svg("text", { x: 0, y: y + 14 }, partition.name), eaten, bars, ticks, svg("text", { class: "soft", x: x(partition.end) + 10, y: y + 13 }, count(partition.flushed)));
 }
