@@ -22,14 +22,15 @@ import json
 import os
 import struct
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from consumers.group_protocol.idempotence import Producers, Written
 from kafka2011.clock import SYSTEM_CLOCK, Clock
-from kafka2011.errors import FlushFailed, LogError, LogFailed, LogFull
+from kafka2011.errors import FlushFailed, LogFailed, LogFull
 from kafka2011.failpoints import fail_point
 from kafka2011.log.directory import NO_ROOM
 
@@ -44,7 +45,8 @@ class PartitionJournal:
     def __init__(self, path: Path, log_end: int, *, same_boot: bool = True, clock: Clock = SYSTEM_CLOCK) -> None:
         self._path = path
         self._clock = clock
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with _room_for(path):
+            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         entries = _read(self._fd)
         kept = [_as_recovered(entry, log_end) for entry in entries if entry.start < log_end]
         unexplained = log_end > (kept[-1].end if kept else 0)
@@ -65,9 +67,12 @@ class PartitionJournal:
         if self.failed:
             raise LogFailed(self.failed)
         body = _pack(written)
-        if os.write(self._fd, body) != len(body):
+        with _room_for(self._path):
+            fail_point("producers.before_note")
+            n_written = os.write(self._fd, body)
+        if n_written != len(body):
             os.ftruncate(self._fd, self._n_entries * _ENTRY.size)
-            raise LogError(f"no space to note a producer's batch in {self._path}; free some, then send it again")
+            raise LogFull(f"no space to note a producer's batch in {self._path}; free some, then send it again")
         try:
             fail_point("producers.noted")
             append_to_log()
@@ -170,8 +175,7 @@ class ProducerIds:
     def next(self) -> int:
         """A producer id nobody has."""
         if self._next == self._reserved:
-            self._reserved += self.BLOCK
-            self._save(clean=False)
+            self._save(clean=False, reserved=self._reserved + self.BLOCK)
         self._next += 1
         return self._prefix | self._next - 1
 
@@ -183,22 +187,27 @@ class ProducerIds:
         """Mark a clean end: nothing is in doubt at the next start."""
         self._save(clean=True)
 
-    def _save(self, *, clean: bool) -> None:
+    def _save(self, *, clean: bool, reserved: int | None = None) -> None:
+        reserved = self._reserved if reserved is None else reserved
         fresh = self._path.with_suffix(".new")
-        try:
-            self._write(fresh, clean)
-        except OSError as error:
-            if error.errno not in NO_ROOM:
-                raise
-            raise LogFull(f"no room for {self._path} ({error.strerror}); free some, then try again") from error
-
-    def _write(self, fresh: Path, clean: bool) -> None:
-        with open(fresh, "w", encoding="utf-8") as file:
-            json.dump({"next": self._reserved, "boot": boot_id(), "clean": clean}, file)
+        with _room_for(self._path), open(fresh, "w", encoding="utf-8") as file:
+            json.dump({"next": reserved, "boot": boot_id(), "clean": clean}, file)
             file.flush()
             os.fsync(file.fileno())
         os.replace(fresh, self._path)
         _sync_directory(self._path.parent)
+        self._reserved = reserved
+
+
+@contextmanager
+def _room_for(path: Path) -> Iterator[None]:
+    """A disk without room is said to be that, to who wanted to write."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        raise LogFull(f"no room for {path} ({error.strerror}); free some, then try again") from error
 
 
 def boot_id() -> str:

@@ -35,7 +35,8 @@ class BrokerCollector(Collector):
         yield _gauge("offline_partitions", "partitions whose damaged log is not served", len(broker.store.offline))
         n_missing = sum(map(len, list(broker.store.missing.values())))
         yield _gauge("missing_files", "files of flushed bytes that are gone, not by retention", n_missing)
-        yield _gauge("no_room", "1 while the disk has no room for the broker's own notes", broker.store.no_room is not None)
+        full = broker.store.no_room is not None
+        yield _gauge("no_room", "1 while the disk has no room for the broker's own notes", full)
         yield _gauge("partial_requests_bytes", "half-received requests", broker.limits.partial_bytes)
         yield _counter("connections_opened", "connections accepted", counters.connections_opened)
         yield _by("connections_closed", "connections the broker closed itself", "reason", counters.closed)

@@ -142,7 +142,7 @@ def _topics(admin: str | None, log_dir: Path | None) -> Topics:
 def _from_broker(admin: str) -> Topics:
     url, port = admin_url(admin, "/state")
     try:
-        with urllib.request.urlopen(url, timeout=10) as reply:
+        with urllib.request.urlopen(url, timeout=10) as reply:  # noqa: S310 - http://
             state = json.load(reply)
         found: Topics = {
             topic: {

@@ -10,10 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from consumers.group_protocol.error_codes import ErrorCode
+from kafka2011.client import BrokerConnection
 from kafka2011.errors import LogFull
 from kafka2011.log import LogSettings, LogStore
-from kafka2011.wire import decode_set, encode_set
+from kafka2011.testing import BrokerProcess
+from kafka2011.wire import AckLevel, decode_set, encode_set
+from tests.integration.group_protocol_wire.wire_client import WireClient
 from tests.integration.log.conftest import RunWriter, check_directory
+from tests.waiting import until
 
 
 def test_a_file_size_limit(tmp_path: Path, run_writer: RunWriter) -> None:
@@ -65,3 +70,49 @@ def test_a_full_disk(small_disk: Path) -> None:
     assert log.append(data, 1) == (full_at, full_at + len(data))
     assert log.flush() == full_at + len(data)
     store.close()
+
+
+def fill(path: Path) -> None:
+    """Write until not a byte more goes."""
+    with open(path, "ab", buffering=0) as file:
+        for size in (4096, 1):
+            try:
+                while True:
+                    file.write(bytes(size))
+            except OSError:
+                continue
+
+
+@pytest.mark.parametrize("lock_file", ["kept", "removed"])
+def test_a_broker_starts_on_a_full_disk(small_disk: Path, lock_file: str) -> None:
+    """Issue 19 B7: it serves what is stored on both ports, says what to free, and takes messages when there is room."""
+    options = {"modern.port": 0, "produce.acks.enable": True, "log.flush.interval": 1}
+    ballast = small_disk / "ballast"
+    with BrokerProcess(small_disk / "data", options) as broker:
+        data = encode_set([b"stored"])
+        with BrokerConnection(broker.host, broker.port) as client:
+            client.produce_acked("t", 0, data, AckLevel.FLUSHED)
+        WireClient(broker.modern_port or 0).produce("t", [b"modern"], acks=-1)
+        broker.kill()
+        if lock_file == "removed":
+            (broker.log_dir / ".kafka2011_lock").unlink()
+        fill(ballast)
+        for _ in range(2):
+            broker.restart()
+            assert "no room on the disk" in broker.http("/healthz")
+            assert "log.retention.hours" in broker.state()["no_room"]
+            with BrokerConnection(broker.host, broker.port) as client:
+                assert decode_set(client.fetch("t", 0, 0))[0].payload == b"stored"
+                with pytest.raises(LogFull):
+                    client.produce_acked("t", 0, encode_set([b"x" * 9000]), AckLevel.FLUSHED)
+            modern = WireClient(broker.modern_port or 0)
+            assert modern.produce("t", [b"x" * 9000], acks=-1).error == ErrorCode.KAFKA_STORAGE_ERROR
+            broker.kill()
+        broker.restart()
+        ballast.unlink()
+        with BrokerConnection(broker.host, broker.port) as client:
+            client.produce_acked("t", 0, data, AckLevel.FLUSHED)
+        assert WireClient(broker.modern_port or 0).produce("t", [b"modern"], acks=-1).error == ErrorCode.NONE
+        until(lambda: broker.http("/healthz") == "ok\n", "there is room again")
+        assert "room_again" in broker.output
+        assert "Traceback" not in broker.output

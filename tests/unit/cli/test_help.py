@@ -32,8 +32,9 @@ GROUPS = [(path, command) for path, command in ALL if isinstance(command, click.
 
 # What these print is not a table: a stream, a file, a page, or one line.
 NOT_A_TABLE = {
-    "broker start", "cluster up", "cluster down", "cluster kill", "config sample", "etl report", "log salvage",
-    "observatory", "offsets export", "offsets import", "produce", "sim run", "sim shrink", "sim transcript",
+    "broker start", "cluster up", "cluster down", "cluster kill", "config sample", "etl report", "log accept",
+    "log salvage", "observatory", "offsets export", "offsets import", "produce", "sim run", "sim shrink",
+    "sim transcript",
     "completion", "topics create", "zk start",
 }
 
