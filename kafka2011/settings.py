@@ -68,9 +68,9 @@ IDENTITY = (
     Setting("tls.key", Path, None, "", "PEM file with the private key of tls.certificate.", "identity"),
     Setting("tls.client.ca", Path, None, "", "PEM file with one authority or several; clients must show a "
             "certificate signed by one.", "identity"),
-    _number("admin.port", None, "", "Port of the read-only HTTP (/state, /metrics, /events, /healthz); 0 takes a free "
+    _number("admin.port", None, "", "Port of the admin HTTP (/state, /metrics, /events, /healthz); 0 takes a free "
             "one; unset: off.", "identity", at_most=65535),
-    Setting("admin.address", str, "127.0.0.1", "", "Address of the read-only HTTP. Whoever reaches it sees everything "
+    Setting("admin.address", str, "127.0.0.1", "", "Address of the admin HTTP. Whoever reaches it sees everything "
             "but the messages: leave loopback only inside a network you trust.", "identity"),
     Setting("zk.connect", str, None, "", "ZooKeeper, host:port,…[/chroot]; unset: no registration.", "identity"),
     Setting("enable.zookeeper", bool, True, "", "false: never register, even with zk.connect.", "identity"),
