@@ -30,8 +30,8 @@ def test_state_tells_where_everything_is(broker: BrokerProcess, client: RawClien
     state = broker.state()
 
     assert set(state) == {
-        "broker_id", "host", "port", "admin_port", "pid", "started_ms", "connections", "topics", "offline", "counters",
-        "plugins",
+        "broker_id", "host", "port", "admin_port", "pid", "started_ms", "connections", "topics", "missing", "no_room",
+        "offline", "counters", "plugins", "principals",
     }  # fmt: skip
     assert (state["port"], state["pid"], state["admin_port"]) == (broker.port, broker.pid, broker.admin_port)
     partition = state["topics"][topic]["partitions"]["0"]
