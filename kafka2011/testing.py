@@ -5,20 +5,23 @@
         broker.kill()       # SIGKILL, as a crash would
         broker.restart()    # same directory, same port
 
-The process takes a free port, dies with its parent, and its output is shown if it does not start.
+The process takes a free port, dies with its parent, and its output is shown if it does not start. Leaving the ``with``
+block stops the broker and fails with UnhandledErrors if its output tells of an error nobody handled: a broker that
+only looks well is not well. A test that causes one on purpose says so with ``expected_errors``.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -27,13 +30,30 @@ from kafka2011.child import die_with_parent
 
 START_PATIENCE_S = 60.0
 """Bounds a hang; a busy machine may need many seconds to start Python."""
+STOP_PATIENCE_S = 2.0
+"""For the stop at the end of a ``with`` block; what takes longer (a disk that was made to hang) is killed."""
+
+_UNHANDLED = re.compile("Unhandled [Ee]rror|Traceback \\(most recent call last\\)|handler_failed")
+_ENTRY = re.compile(r"(?<!in Deferred:\n)^(?=\d{4}-\d\d-\d\d \d\d:)", re.MULTILINE)
+"""Where an entry of the log begins; Twisted tells of an error in two, "Unhandled error in Deferred:" and its trace."""
+
+
+class UnhandledErrors(AssertionError):
+    """A broker met errors that nobody handled."""
+
+
+def unhandled_errors(output: str, expected: Collection[str] = ()) -> list[str]:
+    """The log entries of ``output`` that tell of an error nobody handled, but for those with an ``expected`` text."""
+    entries = [entry for entry in _ENTRY.split(output) if _UNHANDLED.search(entry)]
+    return [entry for entry in entries if not any(text in entry for text in expected)]
 
 
 class BrokerProcess:
     """``kafka2011 broker start`` as a child process. Thread: one.
 
     ``options`` are settings by their 0.7 names. Without ``log_dir`` a temporary directory is made and removed.
-    ``environ`` is added to the environment (failpoints, for example). The process lives no longer than the thread that
+    ``environ`` is added to the environment (failpoints, for example). ``expected_errors`` are texts of errors that this
+    broker may leave unhandled. The process lives no longer than the thread that
     started it: that is how the kernel lets a child die with its parent.
     """
 
@@ -43,11 +63,13 @@ class BrokerProcess:
         options: Mapping[str, object] | None = None,
         *,
         environ: Mapping[str, str] | None = None,
+        expected_errors: Collection[str] = (),
     ) -> None:
         self._files = tempfile.TemporaryDirectory(prefix="kafka2011-broker-")
         self.log_dir = Path(self._files.name) / "data" if log_dir is None else Path(log_dir)
         self.options: dict[str, object] = {"port": 0, "admin.port": 0} | dict(options or {})
         self.environ = dict(environ or {})
+        self.expected_errors = expected_errors
         self.process: subprocess.Popen[bytes] | None = None
         self.host = "127.0.0.1"
         self.port = 0
@@ -162,8 +184,30 @@ class BrokerProcess:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.kill()
-        self._files.cleanup()
+        try:
+            if kind is None:
+                self._end()
+                self.check()
+        finally:
+            self.kill()
+            self._files.cleanup()
+
+    def check(self) -> None:
+        """Raise UnhandledErrors if the broker has told of any so far."""
+        found = unhandled_errors(self.output, self.expected_errors)
+        if found:
+            raise UnhandledErrors(f"the broker met {len(found)} errors that nobody handled:\n" + "\n".join(found))
+
+    def _end(self) -> None:
+        """Stop in order, if that is quick: an error that only the garbage collector finds is told at the end."""
+        if self.process is None or self.process.poll() is not None:
+            return
+        self.resume()
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(STOP_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            pass  # killed by the caller
 
     def _output_path(self) -> Path:
         return Path(self._files.name) / "output.txt"

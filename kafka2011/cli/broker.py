@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import os
@@ -15,8 +16,8 @@ from typing import Any, cast
 
 import click
 from twisted.internet.defer import Deferred
+from twisted.logger import LogEvent, LogLevel, eventAsText, globalLogBeginner
 from twisted.python.failure import Failure
-from twisted.python.log import PythonLoggingObserver
 
 from kafka2011.broker.plugins import broker_config
 from kafka2011.broker.reactor import Reactor
@@ -97,6 +98,8 @@ def start(
     server.start().addCallback(run.up).addErrback(run.failed)
     server.reactor.addSystemEventTrigger("before", "shutdown", run.down)
     server.reactor.run()
+    # Twisted tells of an error that nobody handled when its Deferred is collected: now, or never.
+    gc.collect()
     sys.stdout.flush()
     sys.stderr.flush()
     # A thread that still hangs in a sync must not keep the process: what it would flush is recovered at the next start.
@@ -162,7 +165,7 @@ def _log(journal: Journal, form: str, level: str) -> None:
     """Events to stderr, one line each."""
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
     logging.getLogger("kafka2011").setLevel(level.upper())
-    PythonLoggingObserver("twisted").start()
+    globalLogBeginner.beginLoggingTo([cast(Any, _log_twisted)], redirectStandardIO=False)
     if form == "text":
         log_lines(journal)
         return
@@ -174,6 +177,14 @@ def _log(journal: Journal, form: str, level: str) -> None:
                 click.echo(entry.as_json(), err=True)
 
     journal.subscribe(write)
+
+
+def _log_twisted(event: LogEvent) -> None:
+    """What Twisted has to say, above all of errors that nobody handled, with their traces."""
+    level = event.get("log_level", LogLevel.info)
+    if level >= LogLevel.warn:
+        text = eventAsText(event, includeTimestamp=False, includeSystem=False)
+        logging.getLogger("twisted").log(logging.WARNING if level is LogLevel.warn else logging.ERROR, "%s", text)
 
 
 def _raise_file_limit() -> None:
