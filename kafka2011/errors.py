@@ -10,6 +10,7 @@
     ├── UnknownError              the broker met something unforeseen       wire code -1
     ├── IllegalTopicName
     ├── MessageTooLarge
+    │   └── SetTooLarge           inflates to too much, or holds too many   also an InvalidMessage
     ├── LogError                  the log cannot go on
     │   ├── LogCorrupt            damage that must not be skipped silently
     │   ├── LogFailed             an earlier disk error; restart the broker
@@ -96,6 +97,10 @@ class IllegalTopicName(Kafka2011Error):
 
 class MessageTooLarge(Kafka2011Error):
     """A message over ``max.message.size``."""
+
+
+class SetTooLarge(MessageTooLarge, InvalidMessage):
+    """A set that inflates to more bytes, or holds more messages, than one request may."""
 
 
 class LogError(Kafka2011Error):

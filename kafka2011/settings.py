@@ -127,6 +127,11 @@ LIMITS = (
             "limits", at_least=1, at_most=INT32_MAX),
     _number("max.socket.request.bytes", 8 * MiB, "bytes", "A larger request closes its connection, before anything is "
             "allocated. 0.7: 104857600.", "limits", at_least=64, at_most=INT32_MAX),
+    _number("max.request.inflated.bytes", 32 * MiB, "bytes", "What the compressed sets of one request may inflate to "
+            "together (a single set: 8388608); a request that would inflate to more is refused.", "limits",
+            at_least=MiB, at_most=INT32_MAX),
+    _number("max.request.messages", 500_000, "messages", "Most messages in one request, those inside compressed sets "
+            "counted; a request with more is refused.", "limits", at_least=1),
     _number("max.frames.in.flight.bytes", 64 * MiB, "bytes", "Half-received requests of all connections together; "
             "over it, all but the oldest wait.", "limits", at_least=64),
     _number("max.connections", 1000, "connections", "At the limit the oldest connection that never sent a whole "

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
+from kafka2011.broker.long_work import check_quickly, quick_budget
 from kafka2011.broker.reactor import in_time
 from kafka2011.broker.sendfile import FileRange
 from kafka2011.errors import InvalidRequest, Kafka2011Error, LogCorrupt, LogError, OffsetOutOfRange, WrongPartition
@@ -25,6 +26,8 @@ from kafka2011.wire import (
     FetchRequest,
     MultiFetchRequest,
     OffsetsRequest,
+    SetSummary,
+    validate_set,
 )
 from kafka2011.wire.acked_produce import encode_acked_error, encode_acked_response
 from kafka2011.wire.fetch import encode_fetch_header
@@ -118,23 +121,35 @@ def acked_produce(broker: Broker, request: AckedProduceRequest) -> Answer | Defe
     """Append and say where; at level 2 only after it is on disk. Not in 2011."""
     if not broker.acks_enabled:
         raise InvalidRequest("request key 100 is off; set produce.acks.enable=true")
+    data = request.produce.data
+    try:
+        summary = check_quickly(data, quick_budget())
+    except Kafka2011Error as error:
+        return (encode_acked_error(error),)
+    if summary is not None:
+        return _append_acked(broker, request, summary)
+    checked = broker.unpacking.do(lambda: validate_set(data, budget=broker.request_budget()))
+    return checked.addCallbacks(lambda summary: _append_acked(broker, request, summary), _refused)
+
+
+def _append_acked(broker: Broker, request: AckedProduceRequest, summary: SetSummary) -> Answer | Deferred[Answer]:
     produce = request.produce
     try:
         log = broker.log_for_produce(produce.topic, produce.partition)
-        first, end = broker.append(log.topic, log.partition, produce.data)
+        first, end = broker.append(log.topic, log.partition, produce.data, summary)
     except Kafka2011Error as error:
         return (encode_acked_error(error),)
     answer: Answer = (encode_acked_response(first, end),)
     if request.level is AckLevel.APPENDED:
         return answer
-
-    def refused(failure: Failure) -> Answer:
-        failure.trap(Kafka2011Error)
-        assert isinstance(failure.value, Kafka2011Error)
-        return (encode_acked_error(failure.value),)
-
     broker.flush(log)
     flushed = in_time(
         broker.reactor, broker.acks_timeout_s, broker.when_flushed(log, end), f"{log.topic}-{log.partition} not flushed"
     )
-    return flushed.addCallbacks(lambda _: answer, refused)
+    return flushed.addCallbacks(lambda _: answer, _refused)
+
+
+def _refused(failure: Failure) -> Answer:
+    failure.trap(Kafka2011Error)
+    assert isinstance(failure.value, Kafka2011Error)
+    return (encode_acked_error(failure.value),)

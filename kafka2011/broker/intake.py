@@ -5,7 +5,8 @@ last segment file"), §5 (batches).
 
 A producer that sends message by message makes thousands of tiny requests per read of the socket. Consecutive requests
 to one partition are checked as one set and written with one system call; only if that check finds anything but whole,
-good messages are they looked at one by one, so the outcome is the same. Nothing is held beyond the read.
+good messages are they looked at one by one, so the outcome is the same. Nothing is held beyond the read, but for sets
+that take long to check: those are checked in a thread, and until then the connection reads nothing more.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from __future__ import annotations
 import struct
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from kafka2011.broker.long_work import check_quickly, quick_budget
 from kafka2011.errors import InvalidRequest, LogError, WireError
 from kafka2011.log.log import Log
-from kafka2011.wire import validate_set
+from kafka2011.wire import Budget, SetSummary, validate_set
 from kafka2011.wire.produce import read_produce
 
 if TYPE_CHECKING:
@@ -39,6 +41,14 @@ class _Pending:
     n_messages: int = 0
 
 
+class _Slow(NamedTuple):
+    """A set that takes long to check, and what its request may still spend."""
+
+    log: Log
+    data: bytes
+    budget: Budget
+
+
 class Intake:
     """The produce side of one connection. Thread: reactor.
 
@@ -54,11 +64,22 @@ class Intake:
         self._run: list[bytes] = []
         """Consecutive frames for ``_log`` that begin with ``_prefix``, their sets not checked yet."""
         self._pending: dict[Log, _Pending] = {}
+        self._turn = quick_budget()
+        self._slow: list[_Slow] = []
+        """Sets to be checked in a thread; what comes after them waits."""
+
+    def slow_bytes(self) -> int:
+        """Bytes of sets that must be checked in a thread before anything else is taken; 0 if there are none."""
+        return sum(len(one.data) for one in self._slow)
+
+    def new_turn(self) -> None:
+        """Another read: again something may be checked at once."""
+        self._turn = quick_budget()
 
     def take(self, frames: deque[bytes]) -> int:
         """Take the PRODUCE frames at the head of ``frames``; return how many."""
         before = len(frames)
-        while frames:
+        while frames and not self._slow:
             frame = frames.popleft()
             prefix, run = self._prefix, self._run
             at = len(prefix) + 4
@@ -73,6 +94,10 @@ class Intake:
                         break
                     run.append(frame)
             elif frame.startswith(PRODUCE):
+                self._end_run()
+                if self._slow:
+                    frames.appendleft(frame)
+                    break
                 self._produce(frame)
             else:
                 frames.appendleft(frame)
@@ -81,7 +106,6 @@ class Intake:
 
     def _produce(self, frame: bytes) -> None:
         """Take a frame that does not continue a run."""
-        self._end_run()
         try:
             request, _ = read_produce(frame, 2)
         except struct.error:
@@ -91,14 +115,33 @@ class Intake:
             # Partition -1 is a new choice each time (spec §3.5), unless there is only one to choose.
             if request.partition >= 0 or self._broker.store.partition_count(request.topic) == 1:
                 self._prefix, self._log = frame[: 8 + len(request.topic.encode())], log
-            self._check(log, request.data)
+            self._check(log, request.data, self._broker.request_budget())
 
-    def add(self, topic: str, partition: int, data: bytes) -> None:
-        """Take one set of a MULTIPRODUCE."""
+    def add(self, topic: str, partition: int, data: bytes, budget: Budget) -> None:
+        """Take one set of a MULTIPRODUCE, all of whose sets share a ``budget``."""
         self._end_run()
         log = self._log_of(topic, partition)
         if log is not None:
-            self._check(log, data)
+            self._check(log, data, budget)
+
+    def check_slow(self) -> list[SetSummary | WireError]:
+        """Check the sets that take long, up to the first bad one. Thread: any, while the connection waits."""
+        found: list[SetSummary | WireError] = []
+        for one in self._slow:
+            try:
+                found.append(validate_set(one.data, budget=one.budget))
+            except WireError as error:
+                found.append(error)
+                break
+        return found
+
+    def take_slow(self, found: list[SetSummary | WireError]) -> None:
+        """Take what ``check_slow`` found good; raise its verdict on the first that is not."""
+        slow, self._slow = self._slow, []
+        for one, verdict in zip(slow, found, strict=False):
+            if isinstance(verdict, WireError):
+                raise verdict
+            self._checked(one.log, one.data, verdict)
 
     def finish(self) -> None:
         """Append everything taken so far; called at the end of each read and before any request that answers."""
@@ -127,7 +170,7 @@ class Intake:
             small = len(run[0]) < _LARGE
             data = b"".join([frame[at:] for frame in run] if small else [memoryview(frame)[at:] for frame in run])
             try:
-                summary = validate_set(data)
+                summary = validate_set(data, budget=self._turn)
             except WireError:
                 summary = None
             if (
@@ -140,11 +183,18 @@ class Intake:
                 return
         # Something is special about one of them: a bad message, a cut tail, a payload too large, a roll to come.
         for frame in run:
-            self._check(log, frame[at:])
+            self._check(log, frame[at:], self._broker.request_budget())
 
-    def _check(self, log: Log, data: bytes) -> None:
-        """Validate one set and take its valid bytes (spec §2.4); raise if the connection must be closed."""
-        summary = validate_set(data)
+    def _check(self, log: Log, data: bytes, budget: Budget) -> None:
+        """Validate one set and take it, or leave it for ``check_slow``; raise if the connection must be closed."""
+        summary = None if self._slow else check_quickly(data, self._turn)
+        if summary is None:
+            self._slow.append(_Slow(log, data, budget))
+        else:
+            self._checked(log, data, summary)
+
+    def _checked(self, log: Log, data: bytes, summary: SetSummary) -> None:
+        """Take the valid bytes of a set (spec §2.4)."""
         if summary.largest_payload > self._max_payload:
             reason = f"a payload of {summary.largest_payload} bytes; max.message.size is {self._max_payload}"
             self._broker.dropped(log.topic, log.partition, "too_large", reason)

@@ -26,7 +26,7 @@ from kafka2011.broker.handlers import Answer
 from kafka2011.broker.intake import Intake
 from kafka2011.broker.principal import ANONYMOUS, of_transport
 from kafka2011.broker.sendfile import CopyingOutbox, Outbox, Transport
-from kafka2011.errors import Kafka2011Error
+from kafka2011.errors import Kafka2011Error, WireError
 from kafka2011.wire import (
     AckedProduceRequest,
     FetchRequest,
@@ -34,6 +34,7 @@ from kafka2011.wire import (
     MultiFetchRequest,
     MultiProduceRequest,
     OffsetsRequest,
+    SetSummary,
     parse_request,
 )
 
@@ -156,13 +157,16 @@ class BrokerProtocol(Protocol):
     def _run_whole_frames(self, outbox: Outbox) -> None:
         frames, intake, requests = self._frames, self._intake, self.broker.counters.requests
         n_answers = 0
-        while frames and not outbox.busy and not self._waiting:
+        intake.new_turn()
+        while frames and not outbox.busy and not self._waiting and not intake.slow_bytes():
             n_produces = intake.take(frames)
             self.n_requests += n_produces
             requests["produce"] += n_produces
             if not frames:
                 break
             intake.finish()
+            if intake.slow_bytes():
+                break
             if n_answers == ANSWERS_PER_TURN:
                 self._waiting = True
                 self.broker.reactor.callLater(0, self._go_on)
@@ -171,6 +175,25 @@ class BrokerProtocol(Protocol):
             self.n_requests += 1
             self._request(frames.popleft(), outbox)
         intake.finish()
+        if intake.slow_bytes():
+            self._waiting = True
+            # Whole, but not dealt with: these bytes are in flight as much as those of half a request.
+            self.broker.limits.partial(self, self._splitter.pending + intake.slow_bytes())
+            self.broker.unpacking.do(intake.check_slow).addCallbacks(self._slow_checked, self._no_answer)
+
+    def _slow_checked(self, found: list[SetSummary | WireError]) -> None:
+        """Take the sets that took long, even if the client has left meanwhile: it was never to get an answer."""
+        if not self._gone:
+            self.broker.limits.partial(self, self._splitter.pending)
+        self._waiting = False
+        try:
+            self._intake.take_slow(found)
+        except Kafka2011Error as error:
+            self._append_what_came_before()
+            self.drop("bad_request", str(error))
+            return
+        self._append_what_came_before()
+        self._drained()
 
     def _request(self, frame: bytes, outbox: Outbox) -> None:
         request = parse_request(frame)
@@ -187,8 +210,9 @@ class BrokerProtocol(Protocol):
             outbox.send(handlers.offsets(broker, request))
         elif isinstance(request, MultiProduceRequest):
             requests["multiproduce"] += 1
+            budget = broker.request_budget()
             for one in request.produces:
-                self._intake.add(one.topic, one.partition, one.data)
+                self._intake.add(one.topic, one.partition, one.data, budget)
         elif isinstance(request, AckedProduceRequest):
             requests["acked_produce"] += 1
             answer = handlers.acked_produce(broker, request)

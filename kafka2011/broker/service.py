@@ -32,6 +32,7 @@ from kafka2011.broker.events import (
 )
 from kafka2011.broker.flusher import Flusher
 from kafka2011.broker.limits import Limits
+from kafka2011.broker.long_work import LongWork
 from kafka2011.broker.protocol import BrokerFactory
 from kafka2011.broker.reactor import DaemonThreads, DelayedCall, Reactor, every, in_thread, within
 from kafka2011.broker.seldom import Seldom
@@ -45,7 +46,7 @@ from kafka2011.events import Journal
 from kafka2011.log.log import Log
 from kafka2011.log.store import LogStore
 from kafka2011.types import BrokerAddress
-from kafka2011.wire import SetSummary, validate_set
+from kafka2011.wire import Budget, SetSummary, validate_set
 
 T = TypeVar("T")
 
@@ -77,6 +78,8 @@ class Broker:
         self._clock = clock
         self._started_ms = clock.wall_ms()
         self._pool = DaemonThreads(0, config.integer("num.threads"), name="disk")
+        self.unpacking = LongWork(reactor, "unpacking")
+        """Where sets that take long to check are checked; plug-ins may use it for the same purpose."""
         self._flusher = Flusher(reactor, self._pool, self.counters, clock)
         self._watchdog = Watchdog(clock, self._late)
         self._loops: list[LoopingCall] = []
@@ -111,6 +114,7 @@ class Broker:
             self.store.close()
             raise
         self._pool.start()
+        self.unpacking.start()
         self._watchdog.start()
         flush_s = self.config.integer("log.default.flush.scheduler.interval.ms") / 1000
         self._loops += (
@@ -156,6 +160,7 @@ class Broker:
         self.journal.emit(BrokerStopped(broker_id=self.address.broker_id, clean=clean))
         if clean:
             self._pool.stop()
+            self.unpacking.stop()
         return clean
 
     async def _within(self, deadline: float, waits: list[Deferred[Any]]) -> bool:
@@ -185,7 +190,7 @@ class Broker:
         """Check ``data`` (unless ``summary`` says it was) and append it; return its first and next offset."""
         log = self.log_for_produce(topic, partition)
         if summary is None:
-            summary = validate_set(data)
+            summary = validate_set(data, budget=self.request_budget())
         most = self.config.integer("max.message.size")
         if summary.largest_payload > most:
             reason = f"a payload of {summary.largest_payload} bytes; max.message.size is {most}"
@@ -194,6 +199,11 @@ class Broker:
         if not summary.size:
             return log.end_offset, log.end_offset
         return self.append_to(log, data[: summary.size], summary.n_messages)
+
+    def request_budget(self) -> Budget:
+        """What one request may inflate to and hold."""
+        config = self.config
+        return Budget(config.integer("max.request.inflated.bytes"), config.integer("max.request.messages"))
 
     def append_to(self, log: Log, data: bytes, n_messages: int) -> tuple[int, int]:
         """Append a checked set, count it, and flush when due."""

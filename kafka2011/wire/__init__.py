@@ -10,6 +10,7 @@ import struct
 from kafka2011.errors import InvalidRequest
 from kafka2011.wire import acked_produce, fetch, multifetch, multiproduce, offsets, produce
 from kafka2011.wire.acked_produce import AckedProduceRequest, AckLevel
+from kafka2011.wire.budget import Budget
 from kafka2011.wire.entry import DEFAULT_LIMITS, Limits, valid_bytes
 from kafka2011.wire.fetch import FetchRequest
 from kafka2011.wire.fields import I16
@@ -52,6 +53,7 @@ __all__ = [
     "LATEST",
     "AckLevel",
     "AckedProduceRequest",
+    "Budget",
     "Codec",
     "FetchRequest",
     "FrameSplitter",

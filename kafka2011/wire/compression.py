@@ -15,7 +15,7 @@ import cramjam
 from isal import isal_zlib
 from isal.igzip_lib import IsalError
 
-from kafka2011.errors import InvalidMessage
+from kafka2011.errors import InvalidMessage, SetTooLarge
 from kafka2011.wire.message import Codec, crc32
 
 _GZIP_HEADER = bytes.fromhex("1f8b0800000000000000")
@@ -42,7 +42,7 @@ def compress(codec: Codec, data: bytes) -> bytes:
 
 
 def decompress(codec: Codec, data: bytes, limit: int) -> bytes:
-    """Open ``data``; raise InvalidMessage if it is damaged or would be larger than ``limit`` bytes."""
+    """Open ``data``; raise InvalidMessage if it is damaged, SetTooLarge if it would be more than ``limit`` bytes."""
     if codec is Codec.GZIP:
         return _gunzip(data, limit)
     if codec is Codec.SNAPPY:
@@ -90,7 +90,7 @@ def _unsnap_block(block: bytes, limit: int) -> bytes:
         raise InvalidMessage(f"a snappy block of {len(block)} bytes cannot be opened: {error}") from error
 
 
-def _too_large(codec: str, size: int, limit: int) -> InvalidMessage:
-    return InvalidMessage(
+def _too_large(codec: str, size: int, limit: int) -> SetTooLarge:
+    return SetTooLarge(
         f"a {codec} wrapper of {size} bytes inflates to more than the {limit} bytes allowed here; send smaller sets"
     )

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from isal.isal_zlib import crc32
 
 from kafka2011.errors import InvalidMessage, InvalidMessageSize
+from kafka2011.wire.budget import Budget
 from kafka2011.wire.compression import decompress
 from kafka2011.wire.message import LENGTH, MAGIC_0, MAGIC_1, codec_of
 
@@ -87,24 +88,18 @@ def valid_bytes(data: bytes) -> int:
 
 
 class Opener:
-    """Open wrappers and account for what came out of them."""
+    """Open wrappers and account for what came out of them: in ``budget``, else in one of its own."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, budget: Budget | None = None) -> None:
         self.limits = limits
-        self.room = limits.max_inflated
-        self.messages = limits.max_messages
+        self.budget = Budget(limits.max_inflated, limits.max_messages) if budget is None else budget
 
     def open(self, entry: Entry, depth: int) -> bytes:
         """The set inside a wrapper."""
         if depth >= self.limits.max_depth:
             raise InvalidMessage(f"wrappers are nested deeper than {self.limits.max_depth}; send them flat")
         fair = max(self.limits.free_inflated, self.limits.max_ratio * len(entry.payload))
-        inner = decompress(codec_of(entry.attributes), entry.payload, min(self.room, fair))
-        self.room -= len(inner)
+        room = min(self.limits.max_inflated, self.budget.inflated, fair)
+        inner = decompress(codec_of(entry.attributes), entry.payload, room)
+        self.budget.spend(len(inner))
         return inner
-
-    def count(self, n_messages: int) -> None:
-        """Account for messages; too many in one set are refused."""
-        self.messages -= n_messages
-        if self.messages < 0:
-            raise InvalidMessage(f"a set of more than {self.limits.max_messages} messages; send smaller sets")

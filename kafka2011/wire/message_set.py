@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from kafka2011.wire import walk
+from kafka2011.wire.budget import Budget
 from kafka2011.wire.compression import compress
 from kafka2011.wire.entry import DEFAULT_LIMITS, Limits, Opener, read_entry
 from kafka2011.wire.message import CODEC_MASK, Codec, Message, encode_message
@@ -72,12 +73,15 @@ class SetSummary(NamedTuple):
     largest_payload: int
 
 
-def validate_set(data: bytes, *, deep: bool = True, limits: Limits = DEFAULT_LIMITS) -> SetSummary:
+def validate_set(
+    data: bytes, *, deep: bool = True, limits: Limits = DEFAULT_LIMITS, budget: Budget | None = None
+) -> SetSummary:
     """Check a set before it is appended: every CRC, wrappers opened, a partial tail left out of ``size`` (spec §2.4).
 
-    Raises InvalidMessageSize or InvalidMessage; nothing of such a set may be written.
+    ``budget`` is what the request it came with may still inflate to and hold. Raises InvalidMessageSize or
+    InvalidMessage; nothing of such a set may be written.
     """
-    return _validate(data, Opener(limits), 0, deep)
+    return _validate(data, Opener(limits, budget), 0, deep)
 
 
 def _validate(data: bytes, opener: Opener, depth: int, deep: bool = True) -> SetSummary:
@@ -100,5 +104,5 @@ def _validate(data: bytes, opener: Opener, depth: int, deep: bool = True) -> Set
         largest = max(largest, len(entry.payload))
         n_entries += 1
         pos += entry.size
-    opener.count(n_entries)
+    opener.budget.count(n_entries)
     return SetSummary(pos, n_messages + n_entries, n_entries, largest)

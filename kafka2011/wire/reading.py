@@ -118,7 +118,7 @@ def _unwrap(
         after, row = walk.cut(kind, inner, pos, 0)
         if len(row):
             rows.append(row)
-            opener.count(len(row))
+            opener.budget.count(len(row))
             pos = after
             continue
         wrapper = read_entry(inner, pos)
