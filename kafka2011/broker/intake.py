@@ -16,7 +16,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafka2011.broker.long_work import check_quickly, quick_budget
+from kafka2011.broker.long_work import QUICK_BYTES, check_quickly, quick_budget
 from kafka2011.errors import InvalidRequest, LogError, WireError
 from kafka2011.log.log import Log
 from kafka2011.wire import Budget, SetSummary, validate_set
@@ -115,7 +115,7 @@ class Intake:
             # Partition -1 is a new choice each time (spec §3.5), unless there is only one to choose.
             if request.partition >= 0 or self._broker.store.partition_count(request.topic) == 1:
                 self._prefix, self._log = frame[: 8 + len(request.topic.encode())], log
-            self._check(log, request.data, self._broker.request_budget())
+            self._check(log, request.data)
 
     def add(self, topic: str, partition: int, data: bytes, budget: Budget) -> None:
         """Take one set of a MULTIPRODUCE, all of whose sets share a ``budget``."""
@@ -170,7 +170,7 @@ class Intake:
             small = len(run[0]) < _LARGE
             data = b"".join([frame[at:] for frame in run] if small else [memoryview(frame)[at:] for frame in run])
             try:
-                summary = validate_set(data, budget=self._turn)
+                summary = check_quickly(data, self._turn, 2 * QUICK_BYTES)
             except WireError:
                 summary = None
             if (
@@ -183,13 +183,13 @@ class Intake:
                 return
         # Something is special about one of them: a bad message, a cut tail, a payload too large, a roll to come.
         for frame in run:
-            self._check(log, frame[at:], self._broker.request_budget())
+            self._check(log, frame[at:])
 
-    def _check(self, log: Log, data: bytes, budget: Budget) -> None:
+    def _check(self, log: Log, data: bytes, budget: Budget | None = None) -> None:
         """Validate one set and take it, or leave it for ``check_slow``; raise if the connection must be closed."""
         summary = None if self._slow else check_quickly(data, self._turn)
         if summary is None:
-            self._slow.append(_Slow(log, data, budget))
+            self._slow.append(_Slow(log, data, budget or self._broker.request_budget()))
         else:
             self._checked(log, data, summary)
 

@@ -19,7 +19,7 @@ from kafka2011.wire import Budget, SetSummary, validate_set
 
 T = TypeVar("T")
 
-QUICK_BYTES = 128 << 10
+QUICK_BYTES = 256 << 10
 """A set up to this size is checked at once, unless it inflates to much more."""
 QUICK_INFLATED = 256 << 10
 QUICK_MESSAGES = 100_000
@@ -65,9 +65,9 @@ def quick_budget() -> Budget:
     return Budget(QUICK_INFLATED, QUICK_MESSAGES)
 
 
-def check_quickly(data: bytes, budget: Budget) -> SetSummary | None:
+def check_quickly(data: bytes, budget: Budget, most: int = QUICK_BYTES) -> SetSummary | None:
     """Validate a set if that is quick; None if it takes long. Raises what ``validate_set`` raises."""
-    if len(data) > QUICK_BYTES:
+    if len(data) > most:
         return None
     try:
         return validate_set(data, budget=budget)
