@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 ARGS   ?=
 
-.PHONY: help demo test paper sanitize check sim model bench bench-peers bench-etl etl-matrix soak outage docker docs clean
+.PHONY: help demo test test-quick fuzz paper sanitize check sim model bench bench-peers bench-etl etl-matrix soak outage docker docs clean
 
 help:           ## this list
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -26,6 +26,12 @@ demo: $(READY)  ## a ZooKeeper-backed cluster with a page to look at (ARGS="--fo
 
 test: $(READY)  ## every test (real ZooKeeper, real Spark, real clients)
 	$(BIN)/python -m pytest $(ARGS)
+
+test-quick: $(READY) ## what needs no Spark, no JVM and no client of others (under three minutes)
+	$(BIN)/python -m pytest tests/house tests/unit tests/property tests/paper $(ARGS)
+
+fuzz: $(READY)  ## the property tests with fresh seeds (ARGS="--for 10m")
+	$(BIN)/python -m tests.fuzz $(ARGS)
 
 paper: $(READY) ## only the tests that quote the paper
 	$(BIN)/python -m pytest tests/paper $(ARGS)
