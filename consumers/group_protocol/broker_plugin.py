@@ -68,6 +68,14 @@ class ModernPlugin:
         _ms("group.max.session.timeout.ms", 1_800_000, "Longest session a member may ask for."),
         _ms("group.initial.rebalance.delay.ms", 3_000, "How long an empty group waits for more members."),
         Setting("group.max.size", int, 10_000, "members", "Most members of one group.", _SECTION, minimum=1),
+        Setting("group.member.max.bytes", int, 262_144, "bytes", "Most a member may bring to its group: subscriptions, "
+                "names.", _SECTION, minimum=1),
+        Setting("group.max.bytes", int, 16 << 20, "bytes", "Most the members of one group may bring together, with "
+                "what they are assigned.", _SECTION, minimum=1),
+        Setting("groups.max.bytes", int, 64 << 20, "bytes", "Most this broker keeps of all groups; newcomers are told "
+                "to come back later.", _SECTION, minimum=1),
+        Setting("groups.offsets.max.bytes", int, 128 << 20, "bytes", "Most this broker keeps of committed offsets, "
+                "about 700 bytes each beside the note; more are refused.", _SECTION, minimum=1),
         Setting("offset.metadata.max.bytes", int, 4_096, "bytes", "Longest note beside a committed offset.", _SECTION,
                 minimum=0),
         Setting("offsets.retention.minutes", int, 10_080, "minutes", "How long the offsets of an empty group are kept.",
@@ -247,6 +255,10 @@ def _settings(config: Config) -> GroupSettings:
         max_session_ms=config.integer("group.max.session.timeout.ms"),
         initial_rebalance_delay_ms=config.integer("group.initial.rebalance.delay.ms"),
         max_group_size=config.integer("group.max.size"),
+        max_metadata_size=config.integer("group.member.max.bytes"),
+        max_group_bytes=config.integer("group.max.bytes"),
+        max_groups_bytes=config.integer("groups.max.bytes"),
+        max_offsets_bytes=config.integer("groups.offsets.max.bytes"),
         offset_metadata_max_size=config.integer("offset.metadata.max.bytes"),
         offsets_retention_ms=config.integer("offsets.retention.minutes") * 60_000,
         offsets_retention_check_ms=config.integer("offsets.retention.check.interval.ms"),

@@ -119,7 +119,7 @@ class GroupService:
 
     def _drop(self, token: Token) -> None:
         self._waiting.pop(token, None)
-        self.coordinator.drop(token)
+        self.deliver(self.coordinator.drop(token, self._reactor.seconds()))
 
     def _arm(self) -> None:
         due = self.coordinator.next_deadline()

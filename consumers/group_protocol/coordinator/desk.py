@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from consumers.group_protocol.coordinator.events import OffsetAppendRefused
+from consumers.group_protocol.coordinator.holdings import Holdings
 from consumers.group_protocol.coordinator.requests import Token
 from consumers.group_protocol.coordinator.results import Reply, Response
 from consumers.group_protocol.coordinator.settings import GroupSettings, LogPosition, OffsetLog, Record, Topics
@@ -50,13 +51,15 @@ class Desk:
         self.settings = settings
         self.topics = topics
         self.timers = Timers()
+        self.holdings = Holdings(settings)
         self.now = clock.monotonic()
         """The time of the call being handled."""
         self._log = log
         self._clock = clock
         self._journal = journal or Journal(clock=clock)
         self._new_id = new_id or (lambda: str(uuid.uuid4()))
-        self._open: set[Token] = set()
+        self._open: dict[Token, tuple[str, str] | None] = {}
+        """Who is owed an answer, and as which group's member it waits, if it does."""
         self._outbox: list[Reply] = []
         self._waiting: dict[tuple[int, bool], deque[_Waiting]] = {}
         """By partition, and whether the copy is waited for too."""
@@ -79,16 +82,24 @@ class Desk:
 
     def open(self, token: Token) -> None:
         """From now on ``token`` is owed an answer."""
-        self._open.add(token)
+        self._open[token] = None
 
-    def forget(self, token: Token | None) -> None:
-        """Owe ``token`` no answer any more: its connection is gone, or a newer request took its place."""
-        self._open.discard(token)
+    def park(self, token: Token, group: str, member: str) -> None:
+        """``token`` waits as ``member`` of ``group``."""
+        if token in self._open:
+            self._open[token] = (group, member)
+
+    def forget(self, token: Token | None) -> tuple[str, str] | None:
+        """Owe ``token`` no answer any more: its connection is gone, or a newer request took its place.
+
+        Returns the group and member it was parked for.
+        """
+        return self._open.pop(token, None)
 
     def answer(self, token: Token | None, response: Response) -> None:
         """Answer ``token`` once; one that was forgotten is passed over."""
         if token in self._open:
-            self._open.discard(token)
+            del self._open[token]
             self._outbox.append(Reply(token, response))
 
     def take_answers(self) -> list[Reply]:

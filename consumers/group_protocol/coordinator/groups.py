@@ -9,9 +9,11 @@ from collections.abc import Iterator
 
 from consumers.group_protocol.coordinator.desk import Desk, nothing
 from consumers.group_protocol.coordinator.group import ClassicGroup, State
+from consumers.group_protocol.coordinator.holdings import GROUP_OVERHEAD
 from consumers.group_protocol.coordinator.offset_book import OffsetBook
 from consumers.group_protocol.coordinator.records import group_key
 from consumers.group_protocol.coordinator.settings import Record
+from consumers.group_protocol.coordinator.timers import Timer
 from consumers.group_protocol.error_codes import ErrorCode
 from consumers.group_protocol.kip848.group import ConsumerGroup
 from consumers.group_protocol.kip848.records import group_tombstones
@@ -42,21 +44,46 @@ class Groups:
 
     def put(self, group: Group) -> None:
         self._groups[group.name] = group
+        self._desk.holdings.hold(group.name, "", GROUP_OVERHEAD + len(group.name))
 
     def discard(self, group: Group) -> None:
         if self._groups.get(group.name) is group:
             del self._groups[group.name]
+            self._desk.holdings.drop_group(group.name)
+            group.book.close()
+
+    def discard_unborn(self, group: Group) -> bool:
+        """Discard a group of which nothing is left, and nothing was ever written."""
+        if group.members or group.book.appended or not isinstance(group, ClassicGroup):
+            return False
+        if group.pending or group.generation:
+            return False
+        self._desk.timers.cancel(Timer("join", group.name))
+        self.discard(group)
+        return True
+
+    def admit(self, group: Group) -> None:
+        """Something of ``group`` was accepted: from now on it is there, in place of one of the other kind."""
+        before = self._groups.get(group.name)
+        if before is group:
+            return
+        if before is not None:
+            was_consumer = isinstance(before, ConsumerGroup)
+            erased = group_tombstones(group.name) if was_consumer else [Record(group_key(group.name), None)]
+            self._desk.append(group.name, erased, nothing, nothing)
+            self._desk.holdings.drop_group(group.name)
+        self.put(group)
 
     def book(self, name: str) -> OffsetBook:
         """The offsets of a group that is being loaded; the group is made if need be."""
         group = self._groups.get(name)
         if group is None:
-            group = ClassicGroup(name, OffsetBook(), state_ms=self._desk.wall_ms())
+            group = self._classic(name, None)
             self.put(group)
         return group.book
 
     def classic_for_join(self, name: str, *, create: bool) -> ClassicGroup | ErrorCode:
-        """The classic group to join, or why there is none."""
+        """The classic group to join, or why there is none; a new one is to be admitted."""
         group = self._groups.get(name)
         if isinstance(group, ClassicGroup):
             return group
@@ -66,23 +93,21 @@ class Groups:
             return ErrorCode.UNKNOWN_MEMBER_ID  # rule 2: an id for a group nobody knows
         if group is None and self._is_full:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        made = ClassicGroup(name, group.book if group else OffsetBook(), state_ms=self._desk.wall_ms())
+        made = self._classic(name, group)
         if group is not None:
             made.generation = group.epoch
-            self._desk.append(name, group_tombstones(name), nothing, nothing)
-        self.put(made)
         return made
 
     def simple_for_commit(self, name: str) -> ClassicGroup | ErrorCode:
-        """A group that exists only to hold offsets."""
-        if self._is_full:
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        made = ClassicGroup(name, OffsetBook(), state_ms=self._desk.wall_ms())
-        self.put(made)
-        return made
+        """A group that exists only to hold offsets, to be admitted."""
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE if self._is_full else self._classic(name, None)
+
+    def _classic(self, name: str, before: Group | None) -> ClassicGroup:
+        book = OffsetBook(self._desk.holdings) if before is None else before.book
+        return ClassicGroup(name, book, state_ms=self._desk.wall_ms())
 
     def consumer_for_heartbeat(self, name: str, *, create: bool) -> ConsumerGroup | ErrorCode:
-        """The KIP-848 group to join or to heartbeat in, or why there is none."""
+        """The KIP-848 group to join or to heartbeat in, or why there is none; a new one is to be admitted."""
         group = self._groups.get(name)
         if isinstance(group, ConsumerGroup):
             return group
@@ -90,13 +115,13 @@ class Groups:
             return ErrorCode.GROUP_ID_NOT_FOUND
         if group is None and self._is_full:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        made = ConsumerGroup(name, group.book if group else OffsetBook(), state_ms=self._desk.wall_ms())
+        book = OffsetBook(self._desk.holdings) if group is None else group.book
+        made = ConsumerGroup(name, book, state_ms=self._desk.wall_ms())
         if group is not None:
             made.epoch = made.target_epoch = group.generation
-            self._desk.append(name, [Record(group_key(name), None)], nothing, nothing)
-        self.put(made)
         return made
 
     @property
     def _is_full(self) -> bool:
-        return len(self._groups) >= self._desk.settings.max_groups
+        settings, held = self._desk.settings, self._desk.holdings.total
+        return len(self._groups) >= settings.max_groups or held + GROUP_OVERHEAD > settings.max_groups_bytes

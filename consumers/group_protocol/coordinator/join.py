@@ -9,6 +9,7 @@ from consumers.group_protocol.coordinator.desk import Desk
 from consumers.group_protocol.coordinator.events import MemberAdded, StaticMemberReplaced
 from consumers.group_protocol.coordinator.group import ClassicGroup, State
 from consumers.group_protocol.coordinator.groups import Groups
+from consumers.group_protocol.coordinator.holdings import MAX_INSTANCE, MEMBER_OVERHEAD, is_name
 from consumers.group_protocol.coordinator.member import Member
 from consumers.group_protocol.coordinator.rebalance import Rebalance
 from consumers.group_protocol.coordinator.records import group_record
@@ -38,21 +39,23 @@ class Joining:
             error = self._group_refusal(group, request)
         if error or group is None:
             self._refuse(token, request, error)
-        elif not request.member:
+            return
+        self._groups.admit(group)
+        if not request.member:
             self._join_without_id(token, group, request)
         else:
             self._join_with_id(token, group, request)
 
     def _refusal(self, request: JoinGroup) -> ErrorCode:
         settings = self._desk.settings
-        if not request.group:
+        if not is_name(request.group):
             return ErrorCode.INVALID_GROUP_ID
         if not settings.min_session_ms <= request.session_ms <= settings.max_session_ms:  # 1
             return ErrorCode.INVALID_SESSION_TIMEOUT
-        size = sum(len(protocol.name) + len(protocol.metadata) for protocol in request.protocols)
-        if size > settings.max_metadata_size or request.rebalance_ms < 0:
+        is_named = is_name(request.protocol_type or "-") and is_name(request.instance or "-", MAX_INSTANCE)
+        if not is_named or request.rebalance_ms < 0:
             return ErrorCode.INVALID_REQUEST
-        return ErrorCode.NONE
+        return self._desk.holdings.refusal(request.group, request.member, Member.of(request.member, request).size)
 
     def _group_refusal(self, group: ClassicGroup, request: JoinGroup) -> ErrorCode:
         if not group.has_room_for(request.member, self._desk.settings.max_group_size):  # 3
@@ -61,6 +64,9 @@ class Joining:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         if not group.is_compatible(request):  # 5
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        if not request.member and len(group.members) + len(group.pending) >= self._desk.settings.max_group_size:
+            known = group.instances.get(request.instance or "")
+            return ErrorCode.NONE if known else ErrorCode.GROUP_MAX_SIZE_REACHED
         return ErrorCode.NONE
 
     def _refuse(self, token: Token, request: JoinGroup, error: ErrorCode) -> None:
@@ -80,12 +86,14 @@ class Joining:
             self._add(token, group, request, member_id)
             return
         group.pending.add(member_id)  # 6
+        self._desk.holdings.hold(group.name, member_id, MEMBER_OVERHEAD + len(member_id))
         self._desk.arm(Timer("pending", group.name, member_id), request.session_ms)
         self._desk.answer(token, JoinGroupResult(ErrorCode.MEMBER_ID_REQUIRED, member=member_id))
 
     def _add(self, token: Token, group: ClassicGroup, request: JoinGroup, member_id: str) -> None:
         member = Member.of(member_id, request)
         group.add(member, request.protocol_type)
+        self._desk.holdings.hold(group.name, member_id, member.size)
         self._desk.arm(Timer("session", group.name, member_id), self._desk.settings.new_member_join_ms)
         self._desk.tell(MemberAdded(group=group.name, member=member_id, instance=request.instance))
         group.newcomer = True
@@ -99,7 +107,7 @@ class Joining:
         new_id = self._desk.new_member_id(request.instance)
         self._rebalance.fence(member, ErrorCode.FENCED_INSTANCE_ID)
         self._rename(group, member, new_id)
-        member.update(request)
+        self._update(group, member, request)
         if group.state is not State.STABLE or group.vote() != group.protocol:
             self._park(token, group, member, "a static member was replaced")
             return
@@ -111,8 +119,8 @@ class Joining:
 
         def undo(_now: float) -> None:
             if group.members.get(new_id) is member:
-                self._rename(group, member, old_id)
                 member.protocols = old_protocols
+                self._rename(group, member, old_id)
             self._refuse(token, request, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
         self._desk.append(group.name, [group_record(group)], durable, undo)
@@ -121,7 +129,9 @@ class Joining:
         assert member.instance is not None
         before = member.id
         self._desk.timers.cancel(Timer("session", group.name, before))
+        self._desk.holdings.drop(group.name, before)
         group.rename(member, new_id)
+        self._desk.holdings.hold(group.name, new_id, member.size)
         self._rebalance.restart_session(group, member)
         self._desk.tell(StaticMemberReplaced(group=group.name, instance=member.instance, before=before, after=new_id))
 
@@ -149,13 +159,35 @@ class Joining:
             self._rebalance.restart_session(group, member)
             self._desk.answer(token, self._rebalance.joined(group, member.id))
             return
-        member.update(request)
+        self._update(group, member, request)
         self._park(token, group, member, "the leader joined again" if same else "a member changed its subscription")
+
+    def _update(self, group: ClassicGroup, member: Member, request: JoinGroup) -> None:
+        member.update(request)
+        self._desk.holdings.hold(group.name, member.id, member.size)
+
+    def abandoned(self, token: Token) -> None:
+        """The connection that waits for this answer is gone.
+
+        A member stays until its timers remove it (§23). One that was never answered is not a member to anybody yet, it
+        least of all: what it brought is released at once. If it comes back under the id it was given it is told 25, and
+        joins anew.
+        """
+        group_name, member_id = self._desk.forget(token) or ("", "")
+        group = self._groups.classic(group_name)
+        member = None if group is None else group.members.get(member_id)
+        if group is None or member is None or not member.is_new or not member.joining:
+            return
+        reason = "its connection ended before it was answered"
+        self._rebalance.forget(group, member, reason)
+        if not self._groups.discard_unborn(group) and not group.is_initial:
+            self._rebalance.after_removal(group, reason)
 
     def _park(self, token: Token, group: ClassicGroup, member: Member, reason: str) -> None:
         self._desk.forget(member.join_token)
         if group.state is not State.PREPARING:
             self._rebalance.prepare(group, reason)
         member.joining, member.join_token = True, token
+        self._desk.park(token, group.name, member.id)
         if not group.is_initial:
             self._rebalance.maybe_complete_join(group)

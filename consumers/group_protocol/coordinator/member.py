@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from consumers.group_protocol.coordinator.holdings import member_size
 from consumers.group_protocol.coordinator.requests import JoinGroup, Protocol, Token
 
 
@@ -41,6 +42,12 @@ class Member:
             request.rebalance_ms,
             request.protocols,
         )
+
+    @property
+    def size(self) -> int:
+        """Bytes kept of it."""
+        names = [self.id, self.instance, self.client_id, self.client_host, *(each.name for each in self.protocols)]
+        return member_size(names, [self.assignment, *(each.metadata for each in self.protocols)])
 
     @property
     def is_static(self) -> bool:

@@ -53,6 +53,8 @@ class Membership:
                 error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
             elif group.state is State.PREPARING:
                 error = ErrorCode.REBALANCE_IN_PROGRESS
+            elif sum(len(each.assignment) for each in request.assignments) > self._desk.settings.max_group_bytes // 2:
+                error = ErrorCode.INVALID_REQUEST
         if group is None or error:
             self._desk.answer(token, SyncGroupResult(error))
             return
@@ -131,6 +133,7 @@ class Membership:
             member_id = group.instances.get(leaving.instance, "")
         if member_id in group.pending:
             group.pending.discard(member_id)
+            self._desk.holdings.drop(group.name, member_id)
             self._desk.timers.cancel(Timer("pending", group.name, member_id))
             return ErrorCode.NONE
         error = group.validate(member_id, leaving.instance)

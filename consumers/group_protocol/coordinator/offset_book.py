@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from consumers.group_protocol.coordinator.holdings import OFFSET_OVERHEAD, Holdings
 from kafka2011.types import TopicPartition
 
 
@@ -25,7 +26,9 @@ class CommittedOffset:
 class OffsetBook:
     """Last offset per partition. Thread: one."""
 
-    def __init__(self) -> None:
+    def __init__(self, holdings: Holdings) -> None:
+        self._holdings = holdings
+        self._size = 0
         self.appended: dict[TopicPartition, CommittedOffset] = {}
         self.durable: dict[TopicPartition, CommittedOffset] = {}
 
@@ -36,7 +39,20 @@ class OffsetBook:
 
     def append(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
         """These are written but may not survive a crash."""
+        self._count(self.growth(offsets))
         self.appended.update(offsets)
+
+    def growth(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> int:
+        """How many bytes more ``append`` would keep."""
+        return sum(_size(each) - _size(self.appended.get(partition)) for partition, each in offsets.items())
+
+    def close(self) -> None:
+        """The group is gone: these count no more."""
+        self._count(-self._size)
+
+    def _count(self, more: int) -> None:
+        self._size += more
+        self._holdings.offsets += more
 
     def settle(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
         """These are durable now; what was deleted meanwhile stays deleted."""
@@ -46,5 +62,10 @@ class OffsetBook:
 
     def delete(self, partitions: Iterable[TopicPartition]) -> None:
         for partition in list(partitions):
-            self.appended.pop(partition, None)
+            self._count(-_size(self.appended.pop(partition, None)))
             self.durable.pop(partition, None)
+
+
+def _size(committed: CommittedOffset | None) -> int:
+    """What it costs: the note is here and in the log's own memory."""
+    return 0 if committed is None else OFFSET_OVERHEAD + 2 * len(committed.metadata)

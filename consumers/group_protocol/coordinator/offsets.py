@@ -10,6 +10,7 @@ from consumers.group_protocol.coordinator.desk import Desk, nothing
 from consumers.group_protocol.coordinator.events import OffsetsExpired
 from consumers.group_protocol.coordinator.group import ClassicGroup, State
 from consumers.group_protocol.coordinator.groups import Group, Groups
+from consumers.group_protocol.coordinator.holdings import is_name
 from consumers.group_protocol.coordinator.offset_book import CommittedOffset
 from consumers.group_protocol.coordinator.rebalance import Rebalance
 from consumers.group_protocol.coordinator.records import offset_record
@@ -49,7 +50,7 @@ class Offsets:
         error = group if isinstance(group, ErrorCode) else self._refusal(group, request)
         errors = [error or self._offset_refusal(offset) for offset in request.offsets]
         if isinstance(group, ErrorCode) or all(errors):
-            self._answer_commit(token, request, errors)
+            self._answer_commit(token, request, errors)  # a group nothing was accepted of is none
             return
         book, now_ms = group.book, self._desk.wall_ms()
         accepted = {
@@ -59,7 +60,11 @@ class Offsets:
             for each, refused in zip(request.offsets, errors, strict=True)
             if not refused
         }
+        if self._desk.holdings.offsets + book.growth(accepted) > self._desk.settings.max_offsets_bytes:
+            self._answer_commit(token, request, [each or ErrorCode.INVALID_COMMIT_OFFSET_SIZE for each in errors])
+            return
         lost = [each or ErrorCode.COORDINATOR_NOT_AVAILABLE for each in errors]
+        self._groups.admit(group)
 
         def durable(_now: float) -> None:
             book.settle(accepted)
@@ -75,7 +80,7 @@ class Offsets:
         self._desk.answer(token, OffsetCommitResult(results))
 
     def _group_to_commit_to(self, request: OffsetCommit) -> Group | ErrorCode:
-        if not request.group:
+        if not is_name(request.group):
             return ErrorCode.INVALID_GROUP_ID
         group = self._groups.get(request.group)
         if group is not None:

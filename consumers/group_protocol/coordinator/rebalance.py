@@ -28,7 +28,7 @@ class Rebalance:
         """Begin a join phase; the old generation stays current until it ends."""
         if group.state is State.COMPLETING:
             for member in group.members.values():
-                member.assignment = b""
+                self._give(group, member, b"")
                 self._answer_sync(member, ErrorCode.REBALANCE_IN_PROGRESS)
         self._desk.timers.cancel(Timer("sync", group.name))
         group.is_initial = group.state is State.EMPTY
@@ -76,7 +76,7 @@ class Rebalance:
         self._move(group, State.COMPLETING, "join phase complete")
         group.unsynced = set(group.members)
         for member in list(group.members.values()):
-            member.assignment = b""
+            self._give(group, member, b"")
             self.answer_join(group, member)
         self._desk.arm(Timer("sync", group.name), group.rebalance_ms)
 
@@ -109,11 +109,15 @@ class Rebalance:
     def complete_sync(self, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
         """The leader's assignment is durable: hand it out."""
         for member in group.members.values():
-            member.assignment = assignments.get(member.id, b"")
+            self._give(group, member, assignments.get(member.id, b""))
         self._move(group, State.STABLE, "assignment handed out")
         for member in group.members.values():
             self._answer_sync(member, ErrorCode.NONE)
             self.restart_session(group, member)
+
+    def _give(self, group: ClassicGroup, member: Member, assignment: bytes) -> None:
+        member.assignment = assignment
+        self._desk.holdings.hold(group.name, member.id, member.size)
 
     def sync_deadline(self, group: ClassicGroup) -> None:
         """Whoever never fetched its assignment is put out."""
@@ -152,6 +156,7 @@ class Rebalance:
         self.fence(member, ErrorCode.UNKNOWN_MEMBER_ID)
         self._desk.timers.cancel(Timer("session", group.name, member.id))
         group.remove(member)
+        self._desk.holdings.drop(group.name, member.id)
         self._desk.tell(MemberRemoved(group=group.name, member=member.id, instance=member.instance, reason=reason))
 
     # Sessions
@@ -168,6 +173,7 @@ class Rebalance:
     def pending_expired(self, group: ClassicGroup, member_id: str) -> None:
         """An id was handed out and never used."""
         group.pending.discard(member_id)
+        self._desk.holdings.drop(group.name, member_id)
         self.maybe_complete_join(group)
 
     def _move(self, group: ClassicGroup, state: State, reason: str) -> None:

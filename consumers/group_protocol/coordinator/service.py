@@ -119,9 +119,11 @@ class GroupCoordinator:
         """When ``tick`` has something to do next."""
         return self._desk.timers.next_deadline()
 
-    def drop(self, token: Token) -> None:
-        """The connection is gone: owe it no answer. The member stays, only its timers remove it (§23)."""
-        self._desk.forget(token)
+    def drop(self, token: Token, now: float) -> list[Reply]:
+        """The connection is gone: owe it no answer. The member stays (§23), unless it was never answered."""
+        self._desk.now = now
+        self._joining.abandoned(token)
+        return self._desk.take_answers()
 
     def flushed(self, position: LogPosition, now: float) -> list[Reply]:
         """The offsets log is durable up to ``position``."""
@@ -185,6 +187,7 @@ class GroupCoordinator:
                     self._rebalance.session_expired(group, timer.member)
                 case "pending":
                     self._rebalance.pending_expired(group, timer.member)
+                    self._groups.discard_unborn(group)
                 case "join":
                     self._rebalance.join_deadline(group)
                 case "sync":
@@ -221,6 +224,8 @@ class GroupCoordinator:
                 self._restart_sessions(group)
 
     def _restart_sessions(self, group: Group) -> None:
+        for each in group.members.values():
+            self._desk.holdings.hold(group.name, each.id, each.size)
         if isinstance(group, ConsumerGroup):
             self._heartbeats.resume(group)
             return

@@ -20,8 +20,14 @@ class GroupSettings:
     max_group_size: int = 10_000
     new_member_join_ms: int = 300_000
     offset_metadata_max_size: int = 4_096
-    max_metadata_size: int = 1_048_576
+    max_metadata_size: int = 262_144
     """Bytes of subscription one member may bring, all its protocols together."""
+    max_group_bytes: int = 16 << 20
+    """Of all members of a group: subscriptions and assignments."""
+    max_groups_bytes: int = 64 << 20
+    """Of all groups."""
+    max_offsets_bytes: int = 128 << 20
+    """Of all committed offsets with their notes."""
     max_groups: int = 100_000
     offsets_retention_ms: int = 7 * 24 * 3_600_000
     offsets_retention_check_ms: int = 600_000

@@ -8,6 +8,7 @@ from consumers.group_protocol.cluster import topic_id
 from consumers.group_protocol.codec import Struct
 from consumers.group_protocol.coordinator import requests as ask
 from consumers.group_protocol.coordinator import results as said
+from consumers.group_protocol.coordinator.holdings import MAX_NAME
 from consumers.group_protocol.error_codes import ErrorCode
 from kafka2011.types import TopicPartition
 
@@ -29,7 +30,7 @@ async def join_group(modern: Modern, call: Call) -> Struct:
         body.type,
         tuple(ask.Protocol(one.name, one.metadata) for one in body.protocols),
         body.instance,
-        call.client_id,
+        call.client_id[:MAX_NAME],
         f"/{call.caller.address}",
         call.version,
     )
@@ -122,7 +123,7 @@ async def consumer_group_heartbeat(modern: Modern, call: Call) -> Struct:
         body.regex or None,
         body.assignor,
         owned,
-        call.client_id,
+        call.client_id[:MAX_NAME],
         f"/{call.caller.address}",
     )
     answer = await modern.groups.ask(request, said.ConsumerGroupHeartbeatResult)

@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from consumers.group_protocol.coordinator.holdings import member_size
 from consumers.group_protocol.coordinator.offset_book import OffsetBook
 from kafka2011.types import TopicPartition
 
@@ -41,6 +42,11 @@ class ConsumerMember:
     state: MemberState = MemberState.STABLE
     assigned: Partitions = NOTHING
     revoking: Partitions = NOTHING
+
+    @property
+    def size(self) -> int:
+        """Bytes kept of it."""
+        return member_size([self.id, self.instance, self.rack, *self.topics], ())
 
     @property
     def held(self) -> Partitions:

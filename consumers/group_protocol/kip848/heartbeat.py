@@ -46,8 +46,10 @@ class Heartbeats:
 
     def _join_or_stay(self, token: Token, request: ConsumerGroupHeartbeat) -> None:
         check_combination(request, self._desk.settings.consumer_assignors)  # 1
+        self._check_size(request)
         group, member, changes = self._find(request)  # 1, 2
         if self._update(member, request) or request.epoch == JOIN_EPOCH:  # 3
+            self._desk.holdings.hold(group.name, member.id, member.size)
             changes.append(records.member_record(group, member))
         self._maybe_bump(group, changes, force=len(changes) > 0 and self._is_new_wish(group, member))
         if group.epoch > group.target_epoch:  # 4
@@ -94,6 +96,7 @@ class Heartbeats:
             return group, *self._return_static(group, request)
         if len(group.members) >= self._desk.settings.max_group_size:
             raise Refused(ErrorCode.GROUP_MAX_SIZE_REACHED, f"the group has {len(group.members)} members already")
+        self._groups.admit(group)
         member = ConsumerMember(request.member, request.instance)
         group.add(member)
         group.state_ms = self._desk.wall_ms()
@@ -107,6 +110,7 @@ class Heartbeats:
         old = group.members[group.instances[request.instance]]
         old_id = old.id
         self.cancel(group, old_id)
+        self._desk.holdings.drop(group.name, old_id)
         member = group.replace(old, request.member)
         self._desk.tell(
             StaticMemberReplaced(group=group.name, instance=request.instance, before=old_id, after=member.id)
@@ -124,6 +128,14 @@ class Heartbeats:
         member.rack = request.rack or member.rack
         member.client_id, member.client_host = request.client_id, request.client_host
         return before != (member.topics, member.assignor, member.rebalance_ms, member.rack)
+
+    def _check_size(self, request: ConsumerGroupHeartbeat) -> None:
+        if request.topics is None:
+            return
+        wanted = ConsumerMember(request.member, request.instance, request.rack, topics=request.topics)
+        error = self._desk.holdings.refusal(request.group, request.member, wanted.size)
+        if error:
+            raise Refused(error, f"{len(request.topics)} topics: more than a member, its group or this broker may keep")
 
     # Epochs and targets
 
@@ -183,6 +195,7 @@ class Heartbeats:
 
     def _remove(self, group: ConsumerGroup, member: ConsumerMember, reason: str) -> list[Record]:
         self.cancel(group, member.id)
+        self._desk.holdings.drop(group.name, member.id)
         group.remove(member)
         group.state_ms = self._desk.wall_ms()
         self._desk.tell(MemberRemoved(group=group.name, member=member.id, instance=member.instance, reason=reason))

@@ -5,6 +5,7 @@ Spec: modern-group-protocol §12, steps 1 and 2.
 
 from __future__ import annotations
 
+from consumers.group_protocol.coordinator.holdings import MAX_INSTANCE, MAX_NAME, is_name
 from consumers.group_protocol.coordinator.requests import JOIN_EPOCH, ConsumerGroupHeartbeat
 from consumers.group_protocol.error_codes import ErrorCode
 from consumers.group_protocol.kip848.group import ConsumerGroup, ConsumerMember
@@ -20,12 +21,14 @@ class Refused(Exception):
 
 def check_combination(request: ConsumerGroupHeartbeat, assignors: tuple[str, ...]) -> None:
     """Step 1: is this a request at all?"""
-    if not request.group:
-        raise Refused(ErrorCode.INVALID_GROUP_ID, "a group needs a name")
-    if not request.member:
-        raise Refused(ErrorCode.INVALID_REQUEST, "a member chooses its own id and states it")
-    if request.instance == "":
-        raise Refused(ErrorCode.INVALID_REQUEST, "an instance id is null or has at least one character")
+    if not is_name(request.group):
+        raise Refused(ErrorCode.INVALID_GROUP_ID, f"a group needs a name, of at most {MAX_NAME} bytes")
+    if not is_name(request.member):
+        raise Refused(ErrorCode.INVALID_REQUEST, f"a member states an id of its own, of at most {MAX_NAME} bytes")
+    if request.instance is not None and not is_name(request.instance, MAX_INSTANCE):
+        raise Refused(ErrorCode.INVALID_REQUEST, f"an instance id is null or has 1 to {MAX_INSTANCE} bytes")
+    if not is_name(request.rack or "-"):
+        raise Refused(ErrorCode.INVALID_REQUEST, f"a rack has at most {MAX_NAME} bytes")
     if request.regex:
         raise Refused(ErrorCode.INVALID_REQUEST, "subscription by regular expression is not offered; name the topics")
     if request.epoch == JOIN_EPOCH:

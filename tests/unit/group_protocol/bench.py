@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import count
 from typing import TypeVar
 
+from consumers.group_protocol.coordinator.holdings import GROUP_OVERHEAD, MEMBER_OVERHEAD, OFFSET_OVERHEAD
 from consumers.group_protocol.coordinator.requests import (
     ConsumerGroupHeartbeat,
     Heartbeat,
@@ -95,7 +96,24 @@ class Bench:
     def send(self, request: Request) -> int:
         token = next(self._tokens)
         self.keep(self.coordinator.handle(token, request, self.clock.monotonic()))
+        self.check_holdings()
         return token
+
+    def drop(self, token: int) -> None:
+        """The connection that waits for this answer ends."""
+        self.keep(self.coordinator.drop(token, self.clock.monotonic()))
+        self.check_holdings()
+
+    def check_holdings(self) -> None:
+        """What is counted is what is kept: of groups, members, ids handed out, and offsets."""
+        kept, offsets = 0, 0
+        for group in self.coordinator.groups().values():
+            pending = getattr(group, "pending", ())
+            kept += GROUP_OVERHEAD + len(group.name) + sum(member.size for member in group.members.values())
+            kept += sum(MEMBER_OVERHEAD + len(each) for each in pending)
+            offsets += sum(OFFSET_OVERHEAD + 2 * len(each.metadata) for each in group.book.appended.values())
+        holdings = self.coordinator._desk.holdings
+        assert (holdings.total, holdings.offsets) == (kept, offsets)
 
     def ask(self, request: Request, kind: type[R]) -> R:
         """Send a request that must be answered at once."""
@@ -115,6 +133,7 @@ class Bench:
         while (deadline := self.coordinator.next_deadline()) is not None and deadline <= end:
             self.clock.advance(max(0.0, deadline - self.clock.monotonic()))
             self.keep(self.coordinator.tick(self.clock.monotonic()))
+            self.check_holdings()
         self.clock.advance(end - self.clock.monotonic())
 
     def settle(self) -> None:
@@ -134,6 +153,7 @@ class Bench:
         """A new coordinator that reads what this one logged."""
         bench = Bench(settings, self.log)
         bench.coordinator.load(self.log.live(), bench.clock.monotonic())
+        bench.check_holdings()
         return bench
 
     # Members in short words

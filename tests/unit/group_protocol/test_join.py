@@ -175,7 +175,7 @@ def test_a_dropped_connection_does_not_remove_the_member() -> None:
     bench = Bench()
     leader, follower = bench.stable("a", "b")
     token = bench.send_join(leader)
-    bench.coordinator.drop(token)
+    bench.drop(token)
     other = bench.send_join(follower)
     assert bench.is_parked(token)
     result = bench.joined(other)
