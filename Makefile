@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 ARGS   ?=
 
-.PHONY: help demo test test-quick fuzz paper sanitize check sim model bench bench-peers bench-etl etl-matrix soak outage docker docs clean
+.PHONY: help demo test test-quick fuzz paper sanitize check sim model bench bench-peers bench-etl etl-matrix etl-machine soak outage docker docs clean
 
 help:           ## this list
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -61,6 +61,9 @@ bench-etl: $(READY) ## the nightly load against Spark writing the same rows
 
 etl-matrix: $(READY) ## the kill matrix of the Spark load, three times (minutes)
 	KAFKA2011_ETL_ROUNDS=3 $(BIN)/python -m pytest tests/integration/etl/test_spark_kills.py $(ARGS)
+
+etl-machine: $(READY) ## the warehouse against its model: 2,000 random sequences, every order of any four steps (an hour)
+	KAFKA2011_WAREHOUSE_RUNS=2000 $(BIN)/python -m pytest tests/property/etl/test_warehouse_machine.py $(ARGS)
 
 soak: $(READY)  ## faults without end: kill, pause, expire, until ARGS="--for 1h"
 	$(BIN)/python -m benchmarks.soak $(ARGS)

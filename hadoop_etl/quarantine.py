@@ -70,6 +70,7 @@ class Quarantine:
 
     def __init__(self, table_uri: str, topic: str) -> None:
         self.uri, self.topic = f"{table_uri}{DEAD}", topic
+        self._followed = 0
 
     def create(self, properties: dict[str, str]) -> None:
         """Make it, empty, if there is none."""
@@ -87,9 +88,11 @@ class Quarantine:
         """Tell whether it was made."""
         return exists(f"{self.uri}/_delta_log")
 
-    def followed(self) -> int:
-        """The number of the last change that was followed."""
-        return self._number(self.open()) if self.exists() else 0
+    def followed(self, decided: int) -> int:
+        """The number of the last change that was followed, of the ``decided`` ones; it never grows less."""
+        if self._followed < decided and self.exists():
+            self._followed = self._number(self.open())
+        return min(self._followed, decided)
 
     def files(self, number: int) -> list[WrittenFile]:
         """Its files after that change, which must have been followed."""
@@ -108,12 +111,13 @@ class Quarantine:
         try:
             write_entry(table, change.added, change.removed, [(self._app_id, number)], {})
         except (DeltaError, OSError) as error:
-            if self.followed() < number:
+            if self.followed(number) < number:
                 raise WarehouseError(
                     f"the quarantine of {self.topic} could not be written: {plain(error)}; what was published stays, "
                     "and the quarantine follows when you run again"
                 ) from error
         make_durable(self.uri, self.open().version())
+        self._followed = max(self._followed, number)
 
     def dataset(self, files: Sequence[WrittenFile]) -> pads.Dataset:
         """The rows of these files."""

@@ -47,14 +47,15 @@ class Warehouse:
 
     def __init__(self, root: str) -> None:
         self.root = absolute(root)
+        self._tables: dict[str, TopicTable] = {}
 
     def table(self, topic: str) -> TopicTable:
-        """The table of a topic, which may not exist yet."""
+        """The table of a topic, which may not exist yet; the same object each time."""
         if not is_legal_name(topic) or topic.startswith("_"):
             raise WarehouseError(f"{topic!r} cannot be a table: a legal name without a leading underscore is needed")
         if topic.endswith(DEAD):
             raise WarehouseError(f"{topic!r} cannot be a table: names that end with {DEAD} are those of quarantines")
-        return TopicTable(f"{self.root}/{topic}", topic)
+        return self._tables.setdefault(topic, TopicTable(f"{self.root}/{topic}", topic))
 
     def topics(self) -> list[str]:
         """The topics that have a table."""
@@ -68,6 +69,7 @@ class TopicTable:
     def __init__(self, uri: str, topic: str) -> None:
         self.uri, self.topic = uri, topic
         self.quarantine = Quarantine(uri, topic)
+        self._seen: DeltaTable | None = None
 
     def open(self, version: int | None = None) -> DeltaTable:
         """The Delta table, now or as of a version; one of an older edition is refused."""
@@ -108,8 +110,8 @@ class TopicTable:
     def dead_files(self, version: int | None = None) -> list[WrittenFile]:
         """The quarantine's files as this table's commits decided them, followed yet or not."""
         number = self.state(version).dead
-        followed = self.quarantine.followed()
-        files = self.quarantine.files(min(number, followed))
+        followed = self.quarantine.followed(number)
+        files = self.quarantine.files(followed)
         for _, change in self._changes(followed, number):
             files = change.on(files)
         return files
@@ -134,15 +136,26 @@ class TopicTable:
         """Where the table stands, now or as of a version; version -1 and nothing else if there is no table."""
         if version is None and not self.exists():
             return TableState(-1)
-        return self._state_of(self.open(version))
+        return self._state_of(self._newest() if version is None else self.open(version))
+
+    def _newest(self) -> DeltaTable:
+        """The table now, for looking at it only: what is known of it is brought up to date, which is quick.
+
+        A commit opens the table anew: there the version must stay the one its state was read from.
+        """
+        if self._seen is None:
+            self._seen = self.open()
+        else:
+            self._seen.update_incremental()
+        return self._seen
 
     def columns(self) -> pa.Schema:
         """All columns of the table."""
-        return pa.schema(self.open().schema().to_arrow())
+        return pa.schema(self._newest().schema().to_arrow())
 
     def by_hour(self) -> bool:
         """Tell whether the table is filed by hours below days."""
-        return "hr" in self.open().metadata().partition_columns
+        return "hr" in self._newest().metadata().partition_columns
 
     def add_columns(self, event_columns: pa.Schema) -> list[str]:
         """Add the columns the table lacks; rows loaded before have null there. Returns their names."""
@@ -208,7 +221,7 @@ class TopicTable:
             self._settle(self.state().dead)
 
     def _settle(self, decided: int) -> None:
-        for number, change in self._changes(self.quarantine.followed() if decided else 0, decided):
+        for number, change in self._changes(self.quarantine.followed(decided), decided):
             fail_point("etl.dead.before")
             self.quarantine.follow(number, change)
             fail_point("etl.dead.after")
@@ -217,7 +230,7 @@ class TopicTable:
         """Version and notes of each commit of ours up to ``version``, newest first, read from the log itself."""
         if version is None and not self.exists():
             return
-        for number in range(self.open_any().version() if version is None else version, -1, -1):
+        for number in range(self._newest().version() if version is None else version, -1, -1):
             try:
                 yield from ((number, noted) for noted in self._notes_at(number))
             except FileNotFoundError:

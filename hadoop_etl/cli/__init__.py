@@ -9,7 +9,14 @@ import click
 
 from hadoop_etl.cli.load import backfill, plan, run
 from hadoop_etl.cli.morning import show_audit, show_report, show_status
-from hadoop_etl.cli.tables import compact_tables, read_table, rewind_table, show_quarantine, vacuum_tables
+from hadoop_etl.cli.tables import (
+    compact_tables,
+    read_table,
+    requeue_table,
+    rewind_table,
+    show_quarantine,
+    vacuum_tables,
+)
 from kafka2011.cli.output import CONTEXT, CommandGroup
 
 
@@ -26,6 +33,6 @@ def etl() -> None:
 
 _LOAD = (plan, run, backfill)
 _MORNING = (show_status, show_audit, show_report)
-_TABLES = (rewind_table, compact_tables, vacuum_tables, show_quarantine, read_table)
+_TABLES = (rewind_table, compact_tables, vacuum_tables, show_quarantine, requeue_table, read_table)
 for command in (*_LOAD, *_MORNING, *_TABLES):
     etl.add_command(command)

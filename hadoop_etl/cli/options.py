@@ -82,7 +82,7 @@ def world(chosen: dict[str, Any]) -> Iterator[tuple[Warehouse, Cluster, Options,
         cluster = stack.enter_context(open_cluster(zookeeper, None if zookeeper else chosen["broker"]))
         options = Options(
             formats=formats,
-            schemas=_schemas(chosen["schemas"], zookeeper, stack),
+            schemas=open_schemas(chosen["schemas"], zookeeper, stack),
             time_field=chosen["time_field"],
             by_hour=chosen["by_hour"],
             start=chosen["start"],
@@ -99,7 +99,8 @@ def _given(name: str) -> bool:
     return source is click.core.ParameterSource.COMMANDLINE
 
 
-def _schemas(text: str | None, zookeeper: str | None, stack: ExitStack) -> SchemaRegistry | None:
+def open_schemas(text: str | None, zookeeper: str | None, stack: ExitStack) -> SchemaRegistry | None:
+    """The registry that was named, closed with ``stack``."""
     if text is None:
         return None
     if text != "zookeeper":

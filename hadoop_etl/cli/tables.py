@@ -1,14 +1,19 @@
-"""``etl rewind``, ``compact``, ``vacuum``, ``quarantine`` and ``read``: the tables themselves."""
+"""``etl rewind``, ``compact``, ``vacuum``, ``quarantine``, ``requeue`` and ``read``: the tables themselves."""
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import click
 
-from hadoop_etl.cli.options import dry_run_option, warehouse_option
+from hadoop_etl.cli.options import FORMATS, dry_run_option, open_schemas, warehouse_option
+from hadoop_etl.formats import choose_format
 from hadoop_etl.lock import locked
 from hadoop_etl.reading import events, quarantine
+from hadoop_etl.requeue import requeue, sample_dead
 from hadoop_etl.upkeep import KEEP_HOURS, compact, plan_rewind, rewind, vacuum
 from hadoop_etl.warehouse import Warehouse
+from kafka2011.avro import TIME_FIELD
 from kafka2011.cli.output import CONTEXT, json_option, note, show
 
 
@@ -103,6 +108,41 @@ def show_quarantine(warehouse: str, topic: str, limit: int, as_json: bool) -> No
         for row in rows
     ]
     show(shown, as_json=as_json, empty="nothing in quarantine")
+
+
+@click.command("requeue", context_settings=CONTEXT)
+@warehouse_option
+@click.argument("topic")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="auto", show_default=True)
+@click.option("--schemas", metavar="DIR|zookeeper", help="Avro schemas: a directory, or those in ZooKeeper.")
+@click.option("-z", "--zookeeper", envvar="KAFKA2011_ZOOKEEPER", metavar="HOST:PORT[/CHROOT]", help="For --schemas.")
+@dry_run_option
+@json_option
+def requeue_table(
+    warehouse: str, topic: str, form: str, schemas: str | None, zookeeper: str | None, dry_run: bool, as_json: bool
+) -> None:
+    """Decode the quarantine again, after a fix, and move what can be read now to the table, exactly once.
+
+    \b
+    kafka2011 etl requeue clicks -w warehouse --dry-run
+    kafka2011 etl requeue clicks -w warehouse --schemas schemas/
+    """
+    place = Warehouse(warehouse)
+    table = place.table(topic)
+    with locked(place, "etl requeue"), ExitStack() as stack:
+        chosen = choose_format(
+            topic,
+            form,
+            TIME_FIELD,
+            registry=open_schemas(schemas, zookeeper, stack),
+            noted=table.state().notes.get("format"),
+            sample=lambda: sample_dead(table),
+        )
+        done = requeue(table, chosen, dry_run=dry_run)
+    for reason, count in done.reasons.items():
+        note(f"still dead: {count} x {reason}")
+    note(f"{done.rows} messages can be read now, {done.dead} still cannot" + " (dry run)" * dry_run)
+    show([{"topic": topic, "version": done.version, "rows": done.rows, "dead": done.dead}], as_json=as_json)
 
 
 @click.command("read", context_settings=CONTEXT)
