@@ -74,7 +74,7 @@ class WarehouseMachine(RuleBasedStateMachine):
 
 def test_rows_equal_the_log_whatever_is_done_to_the_table() -> None:
     """After every step each message of the log is there once, as a row, a dead row or in a gap (issue 21, point 1)."""
-    chosen = settings(max_examples=12, stateful_step_count=10)
+    chosen = settings(max_examples=40, stateful_step_count=10)
     if RUNS:
         chosen = settings(max_examples=RUNS, stateful_step_count=12, derandomize=False, database=None)
     run_state_machine_as_test(WarehouseMachine, settings=chosen)
