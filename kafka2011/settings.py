@@ -134,10 +134,12 @@ LIMITS = (
             "counted; a request with more is refused.", "limits", at_least=1),
     _number("max.frames.in.flight.bytes", 64 * MiB, "bytes", "Half-received requests of all connections together; "
             "over it, all but the oldest wait.", "limits", at_least=64),
-    _number("max.connections", 1000, "connections", "At the limit the oldest connection that never sent a whole "
-            "request makes room; if there is none, the newcomer is closed. Never more than half of the files the "
-            "process may open.", "limits", at_least=1),
-    _number("max.connections.per.address", 500, "connections", "The same, per client address.", "limits", at_least=1),
+    _number("max.connections", 1000, "connections", "Of both ports together. At the limit the address with the most "
+            "connections gives way to others: one that never sent a whole request, else its quietest. Eight more are "
+            "kept for this machine. Never more than half of the files the process may open.", "limits", at_least=1),
+    _number("max.connections.per.address", 250, "connections", "Of one client address. At the limit one that never "
+            "sent a whole request gives way, else the quietest if it is idle for ten seconds, else the newcomer is "
+            "closed.", "limits", at_least=1),
     _number("connection.first.byte.ms", 60_000, "ms", "Close a connection that says nothing for this long after it "
             "was opened.", "limits", at_least=1),
     _number("connection.frame.ms", 30_000, "ms", "Close a connection whose request is not whole after this long.",

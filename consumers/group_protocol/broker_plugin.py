@@ -28,7 +28,8 @@ from consumers.group_protocol.offsets_log import N_PARTITIONS, OffsetsLog
 from consumers.group_protocol.service import Modern
 from consumers.group_protocol.topic_counts import TopicCounts
 from consumers.group_protocol.users import Users
-from kafka2011.broker.doors import is_loopback, unguarded_2011
+from kafka2011.broker.addresses import is_loopback
+from kafka2011.broker.doors import unguarded_2011
 from kafka2011.broker.events import OpenToTheNetwork
 from kafka2011.broker.reactor import ListeningPort, every
 from kafka2011.config import Config, Setting

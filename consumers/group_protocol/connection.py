@@ -146,6 +146,7 @@ class ModernProtocol(Protocol):
         broker.counters.closed[kind] += 1
         closed = ConnectionClosed(peer=self.address, principal=str(self.principal), kind=kind, reason=reason)
         broker.seldom.emit(kind, closed)
+        broker.limits.forget(self)
         self._transport.abortConnection()
 
     def close_after_answers(self) -> None:

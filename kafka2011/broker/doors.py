@@ -9,12 +9,12 @@ from __future__ import annotations
 import errno
 import socket
 from collections.abc import Iterator
-from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.error import CannotListenError
 
+from kafka2011.broker.addresses import LOOPBACK, is_loopback
 from kafka2011.broker.events import OpenToTheNetwork
 from kafka2011.broker.reactor import ListeningPort, Reactor
 from kafka2011.config import Config
@@ -24,21 +24,11 @@ if TYPE_CHECKING:
     from twisted.internet.ssl import CertificateOptions
 
 BACKLOG = 512
-LOOPBACK = "127.0.0.1"
-
 
 def address_2011(config: Config) -> str | None:
     """Where the 2011 port listens; None where it is off."""
     access = config["port.access"]
     return None if access == "off" else LOOPBACK if access == "loopback" else str(config["bind.address"])
-
-
-def is_loopback(address: str) -> bool:
-    """Whether only programs on this machine can connect to what listens there."""
-    try:
-        return ip_address(address).is_loopback
-    except ValueError:
-        return address == "localhost"
 
 
 def unguarded_2011(config: Config) -> str | None:

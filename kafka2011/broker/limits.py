@@ -1,6 +1,15 @@
 """How many connections, how long they may take, how much half-received data there may be.
 
-A broker that is left alone on a network must stay up whatever is sent to it. All limits are settings.
+A broker that is left alone on a network must stay up whatever is sent to it, and let newcomers in whoever sits there
+already. At a limit somebody gives way, in this order:
+
+    the oldest that never sent a whole request, of the address with the most connections
+    the quietest of that address: it has more places than the newcomer's
+    the quietest of the newcomer's own address, if it is idle
+    the newcomer
+
+So nobody is shut out by others who sit still, and nobody can push out those with fewer connections than they have
+themselves. A few places beyond the limit are for programs on this machine. All limits are settings.
 """
 
 from __future__ import annotations
@@ -9,7 +18,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from kafka2011.broker.addresses import is_loopback
 from kafka2011.broker.principal import Principal
+
+IDLE_ENOUGH_S = 10.0
+"""Who says and hears nothing for so long may lose the place to somebody else of the same address."""
 
 
 class Connection(Protocol):
@@ -38,7 +51,8 @@ class LimitSettings:
     """The numbers, times in seconds."""
 
     connections: int = 1000
-    per_address: int = 500
+    per_address: int = 250
+    local_reserve: int = 8
     first_byte_s: float = 60.0
     frame_s: float = 30.0
     idle_s: float = 600.0
@@ -70,17 +84,27 @@ class Limits:
         return self._partial_total
 
     def admit(self, connection: Connection) -> None:
-        """Count a new connection; at a limit the oldest one that never asked anything makes room, or it must go."""
+        """Count a new connection; at a limit somebody gives way, and that may be the new one itself."""
+        limits, address = self.settings, connection.address
         self._open[connection] = None
-        count = self._per_address[connection.address] = self._per_address.get(connection.address, 0) + 1
-        if count > self.settings.per_address:
-            self._make_room(connection, connection.address, f"more than {self.settings.per_address} of one address")
-        elif len(self._open) > self.settings.connections:
-            self._make_room(connection, None, f"more than {self.settings.connections} connections")
+        count = self._per_address[address] = self._per_address.get(address, 0) + 1
+        most = limits.connections + (limits.local_reserve if is_loopback(address) else 0)
+        if count > limits.per_address:
+            self._gives_way(connection, address).drop("limit", f"more than {limits.per_address} of one address")
+        elif len(self._open) > most:
+            crowded = max(self._per_address, key=self._per_address.__getitem__)
+            self._gives_way(connection, crowded).drop("limit", f"more than {limits.connections} connections")
 
-    def _make_room(self, newcomer: Connection, address: str | None, reason: str) -> None:
-        silent = (c for c in self._open if c.n_requests == 0 and (address is None or c.address == address))
-        next(silent, newcomer).drop("limit", reason)
+    def _gives_way(self, newcomer: Connection, address: str) -> Connection:
+        """Who of ``address`` makes room for the newcomer."""
+        there = [c for c in self._open if c.address == address and c is not newcomer]
+        silent = next((c for c in there if c.n_requests == 0), None)
+        if silent is not None:
+            return silent
+        quietest = min(there, key=lambda c: c.active, default=newcomer)
+        if self._per_address[address] > self._per_address[newcomer.address]:
+            return quietest
+        return quietest if self._now() - quietest.active >= IDLE_ENOUGH_S else newcomer
 
     def forget(self, connection: Connection) -> None:
         """A connection is gone. Idempotent."""

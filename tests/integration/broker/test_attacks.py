@@ -6,7 +6,7 @@ import gzip
 import socket
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import psutil
 import pytest
@@ -14,7 +14,7 @@ import pytest
 from kafka2011.testing import BrokerProcess
 from kafka2011.wire import FetchRequest, MultiFetchRequest, OffsetsRequest, ProduceRequest, crc32, encode_set
 from tests.integration.broker.client import RawClient
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
 HELLO = encode_set([b"hello"])
 MiB = 1 << 20
@@ -105,6 +105,31 @@ def test_n3_a_newcomer_takes_the_place_of_one_who_never_asked() -> None:
         assert all(client.is_served() for client in served)
         for client in served + idle:
             client.close()
+
+
+def test_n3_quiet_connections_of_three_addresses_shut_nobody_out() -> None:
+    """Issue 19 B6: every place held by three addresses that asked once and sit still: both ports serve newcomers."""
+    question = OffsetsRequest("t", 0, -1, 1).encode()
+    versions = bytes.fromhex("0000000a" "0012" "0000" "00000007" "ffff")
+    with BrokerProcess(options={"max.connections": 30, "modern.port": 0}) as broker, ExitStack() as open_lines:
+
+        def line(port: int, last: int) -> socket.socket:
+            source = (f"127.0.0.{last}", 0)
+            made = socket.create_connection((broker.host, port), PATIENCE_S, source_address=source)
+            return open_lines.enter_context(made)
+
+        for n in range(36):
+            quiet = line(broker.port, 2 + n % 3)
+            quiet.sendall(question)
+            assert quiet.recv(4)
+        assert broker.state()["connections"] >= 30
+        for n in range(10):
+            newcomer = line(broker.port, 10 + n)
+            newcomer.sendall(question)
+            assert newcomer.recv(4), "the 2011 port serves a newcomer"
+            modern = line(broker.modern_port or 0, 30 + n)
+            modern.sendall(versions)
+            assert modern.recv(4), "the modern port serves a newcomer"
 
 
 def test_n4_pipelined_fetches_never_read(broker: BrokerProcess, stored: str) -> None:

@@ -73,6 +73,69 @@ def test_one_address_cannot_take_every_place() -> None:
     assert again.dropped is None
 
 
+def test_quiet_connections_shut_nobody_out() -> None:
+    """Issue 19 B6: 998 connections of three addresses that each asked once and sit still: every newcomer gets in."""
+    limits, clock = world(connections=1000, per_address=1000)
+    crowd = [Client(limits, clock, address=f"10.0.0.{n % 3}", asked=1) for n in range(998)]
+    for client in crowd:
+        limits.admit(client)
+    newcomers = [Client(limits, clock, address=f"10.1.0.{n}", asked=1) for n in range(50)]
+    for client in newcomers:
+        limits.admit(client)
+
+    assert [client.dropped for client in newcomers] == [None] * 50
+    assert sum(client.dropped is not None for client in crowd) == 48
+    assert len(limits) == 1000
+
+
+def test_the_default_leaves_room_for_other_addresses() -> None:
+    """Issue 19 B6: out of the box three addresses cannot hold all places, however much they ask."""
+    settings = LimitSettings()
+    assert 3 * settings.per_address < settings.connections
+
+
+def test_the_quietest_of_the_most_crowded_address_gives_way() -> None:
+    """Issue 19 B6: who sits there longest without a word goes, and never somebody of a smaller address."""
+    limits, clock = world(connections=4)
+    lone = Client(limits, clock, address="10.0.0.9", asked=1)
+    crowd = [Client(limits, clock, asked=1) for _ in range(3)]
+    for client in (lone, *crowd):
+        limits.admit(client)
+    clock.advance(5)
+    crowd[0].active = crowd[2].active = clock.monotonic()
+    limits.admit(newcomer := Client(limits, clock, address="10.0.0.8", asked=1))
+
+    assert [c.dropped for c in (lone, *crowd, newcomer)] == [None, None, "limit", None, None]
+
+
+def test_who_has_most_places_pushes_nobody_else_out() -> None:
+    """Issue 19 B6: a flood from one address costs that address its own idle connections, or is refused."""
+    limits, clock = world(connections=4)
+    lone = Client(limits, clock, address="10.0.0.9", asked=1)
+    crowd = [Client(limits, clock, asked=1) for _ in range(3)]
+    for client in (lone, *crowd):
+        limits.admit(client)
+    flood = [Client(limits, clock, asked=1) for _ in range(10)]
+    for client in flood:
+        limits.admit(client)
+    assert {c.dropped for c in flood} == {"limit"} and {c.dropped for c in (lone, *crowd)} == {None}
+    clock.advance(10)
+    limits.admit(later := Client(limits, clock, asked=1))
+    assert [c.dropped for c in (lone, *crowd, later)] == [None, "limit", None, None, None]
+
+
+def test_this_machine_has_places_of_its_own() -> None:
+    """Issue 19 B6: when every place is taken by strangers who are all busy, the administrator still gets in."""
+    limits, clock = world(connections=3, local_reserve=1)
+    strangers = [Client(limits, clock, address=f"10.0.0.{n}", asked=1) for n in range(4)]
+    local = [Client(limits, clock, address=address, asked=1) for address in ("127.0.0.1", "::1")]
+    for client in (*strangers, *local):
+        limits.admit(client)
+
+    assert [c.dropped for c in strangers] == [None, None, None, "limit"]
+    assert [c.dropped for c in local] == [None, "limit"]
+
+
 def test_each_kind_of_lateness_has_its_limit() -> None:
     """No first byte, a request that is not whole, and idleness each end a connection, at their own time."""
     limits, clock = world(first_byte_s=10, frame_s=30, idle_s=100)

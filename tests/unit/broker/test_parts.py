@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 import pytest
 
 from kafka2011.broker import plugins
+from kafka2011.broker.addresses import is_loopback
 from kafka2011.broker.counters import Histogram
-from kafka2011.broker.doors import advertised_host, is_loopback
+from kafka2011.broker.doors import advertised_host
 from kafka2011.broker.events import ConnectionClosed, ReactorLate
 from kafka2011.broker.seldom import Seldom
 from kafka2011.broker.setup import limit_settings, log_settings
