@@ -39,6 +39,9 @@ from kafka2011.clock import SYSTEM_CLOCK, Clock
 LEASE_MS = 60_000
 """How long a lease runs without its owner. Clocks of machines that share a warehouse should agree better than this."""
 
+_FORGETFUL = {"delta.logRetentionDuration": "interval 1 days", "delta.checkpointInterval": "20"}
+"""Who came before the last one matters to nobody: the log of the lease stays short."""
+
 
 @dataclass(frozen=True, slots=True)
 class Owner:
@@ -193,7 +196,9 @@ class _Lease:
     def _table(self) -> DeltaTable:
         if not exists(f"{self._uri}/_delta_log"):
             try:
-                DeltaTable.create(self._uri, schema=pa.schema([("owner", pa.string())]), mode="ignore")
+                DeltaTable.create(
+                    self._uri, schema=pa.schema([("owner", pa.string())]), mode="ignore", configuration=_FORGETFUL
+                )
             except DeltaError:
                 # Somebody else made it at this moment; if not, opening it says what is wrong.
                 pass

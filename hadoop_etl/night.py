@@ -8,7 +8,6 @@ Paper: §4.
 
 from __future__ import annotations
 
-import json
 import shlex
 import subprocess
 from collections.abc import Sequence
@@ -28,7 +27,7 @@ from hadoop_etl.lock import locked
 from hadoop_etl.plan import Plan, Range, TopicPlan, new_load
 from hadoop_etl.planning import Options, Planner, check_still_fits
 from hadoop_etl.runners import Runner
-from hadoop_etl.state import report_uri, save_plan
+from hadoop_etl.state import KEEP_DAYS, save_plan, save_report
 from hadoop_etl.storage import write_text
 from hadoop_etl.warehouse import Warehouse
 from kafka2011.clock import SYSTEM_CLOCK, Clock
@@ -54,6 +53,7 @@ class Night:
     max_minutes: float | None = None
     metrics_file: str | None = None
     notify: str | None = None
+    keep_days: int = KEEP_DAYS
 
     def run(self, topics: Sequence[str] = (), plan: Plan | None = None) -> dict[str, Any]:
         """Load the topics, or exactly ``plan``; returns the report."""
@@ -148,9 +148,7 @@ class Night:
     def _report(self, outcome: Outcome, windows: Sequence[Window], error: str | None) -> dict[str, Any]:
         report = reports.as_dict(outcome, windows, error)
         report["audit"]["exit_code"] = exit_code(windows)
-        where = report_uri(self.warehouse, outcome.plan.load, "json")
-        write_text(where, json.dumps(report, indent=1))
-        write_text(report_uri(self.warehouse, outcome.plan.load, "html"), reports.html(report))
+        where = save_report(self.warehouse, report, outcome.plan, self.keep_days)
         if self.metrics_file:
             write_text(self.metrics_file, reports.prometheus(report))
         fail_point("etl.report")

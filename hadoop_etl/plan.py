@@ -108,8 +108,12 @@ class Plan:
 
     def to_json(self) -> str:
         """The plan as text, with its hash."""
+        return json.dumps(self.as_dict(), indent=1)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The plan, with its hash, ready for JSON."""
         body = self._body()
-        return json.dumps({**body, "hash": _hash(body)}, indent=1)
+        return {**body, "hash": _hash(body)}
 
     @property
     def hash(self) -> str:
@@ -135,8 +139,12 @@ def _hash(body: Mapping[str, Any]) -> str:
 
 def new_load(created_ms: int) -> str:
     """A name no other load has, in order of time: ``20110612T030000123-1f2e3d4c``."""
-    moment = datetime.fromtimestamp(created_ms // 1000, UTC).strftime("%Y%m%dT%H%M%S")
-    return f"{moment}{created_ms % 1000:03d}-{secrets.token_hex(4)}"
+    return f"{load_time(created_ms)}-{secrets.token_hex(4)}"
+
+
+def load_time(time_ms: int) -> str:
+    """What the name of a load made at that time begins with."""
+    return f"{datetime.fromtimestamp(time_ms // 1000, UTC).strftime('%Y%m%dT%H%M%S')}{time_ms % 1000:03d}"
 
 
 def read_plan(text: str, where: str) -> Plan:

@@ -20,7 +20,7 @@ from hadoop_etl.cli.options import (
 from hadoop_etl.errors import LoadError
 from hadoop_etl.plan import Plan, read_plan
 from hadoop_etl.planning import Planner
-from hadoop_etl.state import report_uri
+from hadoop_etl.state import load_uri
 from hadoop_etl.storage import read_text, write_text
 from hadoop_etl.warehouse import Warehouse
 from kafka2011.cli.output import CONTEXT, json_option, note, show
@@ -139,7 +139,7 @@ def _finish(report: dict[str, Any], warehouse: Warehouse, as_json: bool) -> None
     else:
         columns = ("topic", "version", "rows", "dead", "late", "bytes", "left")
         show([{name: topic[name] for name in columns} for topic in report["topics"]], as_json=False)
-        note(f"{report['load']} {report['state']}; report: {report_uri(warehouse, report['load'], 'html')}")
+        note(f"{report['load']} {report['state']}; report: {load_uri(warehouse, report['load'])}")
     for topic in report["topics"]:
         if topic["error"]:
             note(f"kafka2011: {topic['error']}")

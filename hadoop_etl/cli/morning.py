@@ -12,8 +12,8 @@ import click
 from hadoop_etl.audit import audit, exit_code
 from hadoop_etl.cli.options import cluster_options, warehouse_option
 from hadoop_etl.cluster import open_cluster
-from hadoop_etl.state import last_report, report_uri, status
-from hadoop_etl.storage import read_text
+from hadoop_etl.report import html
+from hadoop_etl.state import read_report, status
 from hadoop_etl.warehouse import Warehouse
 from kafka2011.cli.output import CONTEXT, fail, json_option, note, show
 from kafka2011.clock import SYSTEM_CLOCK
@@ -93,11 +93,7 @@ def show_report(warehouse: str, load: str | None, as_html: bool) -> None:
     kafka2011 etl report -w warehouse
     kafka2011 etl report -w warehouse --html > report.html
     """
-    place = Warehouse(warehouse)
-    name = load or last_report(place)
-    if name is None:
-        fail("no load has written a report here yet")
-    try:
-        click.echo(read_text(report_uri(place, name, "html" if as_html else "json")))
-    except FileNotFoundError:
-        fail(f"there is no report of a load {name!r}")
+    report = read_report(Warehouse(warehouse), load)
+    if report is None:
+        fail(f"there is no report of a load {load!r}" if load else "no load has written a report here yet")
+    click.echo(html(report) if as_html else json.dumps(report, indent=1))

@@ -14,6 +14,7 @@ from hadoop_etl.plan import SPLIT_SIZE
 from hadoop_etl.planning import Options
 from hadoop_etl.progress import ProgressLines
 from hadoop_etl.runners import InlineRunner, Runner, SparkRunner
+from hadoop_etl.state import KEEP_DAYS
 from hadoop_etl.warehouse import Warehouse
 from kafka2011.avro import FileSchemaRegistry, SchemaRegistry
 from kafka2011.cli.output import Command
@@ -61,6 +62,7 @@ run_options = _options(
     click.option("--max-minutes", type=float, help="Publish what is read by then; the next load goes on."),
     click.option("--max-dead", metavar="PERCENT", help="Refuse to publish with more undecodable messages (0.01%)."),
     click.option("--metrics-file", metavar="FILE", help="Also write the report as Prometheus text."),
+    click.option("--keep-days", type=click.IntRange(1), default=KEEP_DAYS, show_default=True, help="Older reports go."),
     click.option("--notify", metavar="COMMAND", help="Run afterwards, with the path of the report appended."),
 )
 
@@ -135,6 +137,7 @@ def open_night(
             max_minutes=chosen["max_minutes"],
             metrics_file=chosen["metrics_file"],
             notify=chosen["notify"],
+            keep_days=chosen["keep_days"],
         )
     finally:
         stop()

@@ -130,7 +130,7 @@ def test_a_night_abroad(abroad: Abroad, tmp_path: Path) -> None:
     assert "<svg" in command("report", *place, "--html")
     (dead,) = json.loads(command("quarantine", *place, abroad.topic, "--json"))
     assert bytes.fromhex(dead["bytes"]) == b"not an event"
-    assert names(f"{abroad.warehouse.root}/_etl/plans") == [f"{report['load']}.json"]
+    assert names(f"{abroad.warehouse.root}/_etl/loads") == [f"{report['load']}.json"]
     for machine in (one, two, three):
         assert machine.left() == []
 
