@@ -1,8 +1,8 @@
 """Pull one broker's partitions in the background: one thread, one connection, one MULTIFETCH at a time.
 
-Each round asks for every partition that is not paused and hands on whole chunks, CRCs checked. The fetch
-position moves only after a chunk was handed on. A dead broker is waited for, never given up. A message larger than the
-fetch grows the fetch, up to a limit.
+Each round asks for every partition that is not paused, checks what came, asks for what follows it, and only then hands
+the chunks on: the broker sends while the application reads. A dead broker is waited for, never given up. A message
+larger than the fetch grows the fetch, up to a limit.
 
 Paper: §3.1 ("each pull request ... typically hundreds of kilobytes"), §3.2, §3.3 (CRC).
 Differs: one thread per broker, not per partition (docs/paper-vs-code.md).
@@ -197,7 +197,7 @@ class Fetcher:
         """What to ask for; waits while there is nothing, returns nothing when stopped."""
         with self._changed:
             while not self._stopped:
-                readings = [reading for reading in self._readings.values() if not reading.paused]
+                readings = self._unpaused()
                 if readings:
                     return readings
                 self._changed.wait()
@@ -213,17 +213,30 @@ class Fetcher:
         readings = [reading for reading in readings if reading.offset is not None or self._settle(reading)]
         if not readings:
             return False
-        share = max(min(_SMALLEST_SHARE, self._fetch_size), self._fetch_size // len(readings))
-        requests = [
+        requests = self._requests(readings)
+        answers = self._connection.multifetch(requests)
+        chunks: list[tuple[_Reading, FetchedChunk]] = []
+        moved = [
+            self._answered(reading, request, answer, chunks)
+            for reading, request, answer in zip(readings, requests, answers, strict=True)
+        ]
+        if chunks:
+            self._connection.multifetch_ahead(self._requests(self._unpaused()))
+        for reading, chunk in chunks:
+            self._hand_on(reading, chunk)
+        return any(moved)
+
+    def _unpaused(self) -> list[_Reading]:
+        """What the next round will ask for, if nothing changes until then."""
+        with self._changed:
+            return [reading for reading in self._readings.values() if not reading.paused]
+
+    def _requests(self, readings: list[_Reading]) -> list[FetchRequest]:
+        share = max(min(_SMALLEST_SHARE, self._fetch_size), self._fetch_size // max(len(readings), 1))
+        return [
             FetchRequest(reading.source.topic, reading.source.partition, reading.offset or 0, max(share, reading.size))
             for reading in readings
         ]
-        answers = self._connection.multifetch(requests)
-        moved = [
-            self._answered(reading, request, answer)
-            for reading, request, answer in zip(readings, requests, answers, strict=True)
-        ]
-        return any(moved)
 
     def _settle(self, reading: _Reading) -> bool:
         """No offset is stored: begin at the smallest or largest the broker has (§3.2). False = not to be asked now."""
@@ -246,7 +259,14 @@ class Fetcher:
             self._journal.emit(FetcherWaiting(broker=str(self.address), reason=str(error)))
         return False
 
-    def _answered(self, reading: _Reading, request: FetchRequest, answer: bytes | Kafka2011Error) -> bool:
+    def _answered(
+        self,
+        reading: _Reading,
+        request: FetchRequest,
+        answer: memoryview | Kafka2011Error,
+        chunks: list[tuple[_Reading, FetchedChunk]],
+    ) -> bool:
+        """Check one partition's answer, add what is to be handed on to ``chunks``; True if anything moved."""
         source, offset = reading.source, request.offset
         if isinstance(answer, OffsetOutOfRange):
             if self._policy == "raise":
@@ -275,18 +295,18 @@ class Fetcher:
         try:
             messages = read_set(answer, offset, limits=self._limits, kind=reading.kind)
         except (InvalidMessage, InvalidMessageSize) as error:
-            return self._undecodable(reading, request, answer, error)
+            good = readable_bytes(answer, self._limits)
+            if not good:
+                return self._undecodable(reading, request, answer, error)
+            messages = read_set(answer[:good], offset, limits=self._limits, kind=reading.kind)
         reading.size = 0
-        after = offset + messages.size
-        return self._move(reading, after, FetchedChunk(source, messages, offset, after, len(answer)))
+        reading.offset = offset + messages.size
+        chunks.append((reading, FetchedChunk(source, messages, offset, reading.offset, len(answer))))
+        return True
 
-    def _undecodable(self, reading: _Reading, request: FetchRequest, data: bytes, error: WireError) -> bool:
-        """Grow the fetch for a message cut off, hand on what is good before a bad one, then say where it is."""
-        offset, good = request.offset, readable_bytes(data, self._limits)
-        if good:
-            messages = read_set(data[:good], offset, limits=self._limits, kind=reading.kind)
-            after = offset + good
-            return self._move(reading, after, FetchedChunk(reading.source, messages, offset, after, good))
+    def _undecodable(self, reading: _Reading, request: FetchRequest, data: memoryview, error: WireError) -> bool:
+        """Grow the fetch for a message cut off, or say where the bad one is."""
+        offset = request.offset
         size = 4 + LENGTH.unpack_from(data)[0] if len(data) >= 4 else request.max_size + 1
         if size > len(data) >= request.max_size:
             if size <= self._max_fetch_size:
@@ -303,14 +323,14 @@ class Fetcher:
         return True
 
     def _jump(self, reading: _Reading, offset: int) -> bool:
-        return self._move(reading, offset, FetchedChunk(reading.source, [], offset, offset, 0))
+        reading.offset = offset
+        return self._hand_on(reading, FetchedChunk(reading.source, [], offset, offset, 0))
 
-    def _move(self, reading: _Reading, offset: int, chunk: FetchedChunk) -> bool:
+    def _hand_on(self, reading: _Reading, chunk: FetchedChunk) -> bool:
         with self._changed:
             if self._readings.get(reading.source) is not reading:
                 return False  # given up, or sent elsewhere, while the request was under way
             self._deliver(chunk)
-            reading.offset = offset
             return True
 
     def _stuck(self, reading: _Reading, offset: int, error: Kafka2011Error) -> None:

@@ -10,8 +10,8 @@ Paper: §3.1 ("a consumer can deliberately rewind back to an old offset and re-c
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
-from itertools import takewhile
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, takewhile
 from types import TracebackType
 
 from kafka2011.client import BrokerConnection
@@ -65,7 +65,7 @@ class SimpleConsumer:
 
         A message larger than ``fetch_size`` is fetched with as much as it needs, up to ``max_fetch_size``.
         """
-        return list(self._fetch(topic, partition, offset, fetch_size))
+        return list(self._fetch(topic, partition, offset, fetch_size)[0])
 
     def multifetch(self, fetches: Sequence[FetchRequest]) -> list[list[MessageAndOffset] | Kafka2011Error]:
         """Several fetches in one request; each answer is its messages, or its error."""
@@ -86,17 +86,26 @@ class SimpleConsumer:
         follow: bool = True,
     ) -> Iterator[MessageAndOffset]:
         """Every message from ``offset`` on: for ever, up to ``until``, or (not ``follow``) up to the end of the log."""
+        found: Iterable[MessageAndOffset] = chain.from_iterable(
+            self._sets(topic, partition, offset, fetch_size, until, follow)
+        )
+        return iter(found) if until is None else takewhile(lambda message: message.offset < until, found)
+
+    def _sets(
+        self, topic: str, partition: int, offset: int, fetch_size: int, until: int | None, follow: bool
+    ) -> Iterator[ReadSet]:
         while until is None or offset < until:
-            found = self._fetch(topic, partition, offset, fetch_size)
-            if until is None:
-                yield from found
-            else:
-                yield from takewhile(lambda message: message.offset < until, found)
-            if not found.size:
-                if not follow:
-                    return
-                self._clock.sleep(_IDLE_S)
+            found, more = self._fetch(topic, partition, offset, fetch_size)
             offset += found.size
+            if found.size:
+                if more and (until is None or offset < until):
+                    # The broker sends the next set while the caller is busy with this one.
+                    self._connection.fetch_ahead(FetchRequest(topic, partition, offset, fetch_size))
+                yield found
+            elif follow:
+                self._clock.sleep(_IDLE_S)
+            else:
+                return
 
     def offsets(self, topic: str, partition: int, time_ms: int = LATEST, max_offsets: int = 1) -> list[int]:
         """Offsets of segments begun before a time, newest first (spec §2.7)."""
@@ -110,11 +119,12 @@ class SimpleConsumer:
         """The offset after the last message that may be read."""
         return (self.offsets(topic, partition, LATEST) or [0])[0]
 
-    def _fetch(self, topic: str, partition: int, offset: int, size: int) -> ReadSet:
+    def _fetch(self, topic: str, partition: int, offset: int, size: int) -> tuple[ReadSet, bool]:
+        """The messages, and whether there were more than fit: then the log goes on for sure."""
         while True:
-            data = self._connection.fetch(topic, partition, offset, size)
+            data = self._connection.fetch_view(FetchRequest(topic, partition, offset, size))
             try:
-                return read_set(data, offset, limits=self._limits)
+                return read_set(data, offset, limits=self._limits), len(data) == size
             except InvalidMessageSize:
                 if len(data) < size:
                     raise

@@ -7,6 +7,11 @@
 is therefore always the offset of the message in hand, which is also the position after the one before it; a crash
 while handling a message means that it is delivered again (at least once, §3.3).
 
+Those who count in millions take many at a time (``chunk``); what holds for a message then holds for a chunk as a whole:
+
+    for chunk in stream.chunks():
+        handle(chunk.payloads())      # also len(chunk) .topic .partition .offset .next_offset
+
 **Stopping.** A rebalance takes partitions away: queued messages are dropped unread, and the stream is given a moment
 to finish the one in hand, so that nothing is delivered twice when members come and go in peace.
 
@@ -18,13 +23,15 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import ClassVar, cast
+from itertools import chain
+from typing import Any, ClassVar, cast
 
 from consumers.algorithm1.steps import Owned
+from consumers.chunk import Chunk
 from consumers.fetcher import FetchedChunk
 from kafka2011.errors import Kafka2011Error
-from kafka2011.types import BrokerPartition
-from kafka2011.wire import MessageAndOffset
+from kafka2011.types import BrokerPartition, TopicPartition
+from kafka2011.wire import MessageAndOffset, walk
 
 
 class StreamMessage(MessageAndOffset):
@@ -67,7 +74,7 @@ class Reader:
         self.revoked = False
         self.heir: Reader | None = None
         """The same partition, owned anew while a message of this reader was still in the application's hand."""
-        self.after: StreamMessage | None = None
+        self.after: Any = None
         """For an heir: the message in hand, after which it goes on."""
 
 
@@ -87,42 +94,49 @@ class Stream(Iterator[StreamMessage]):
         self._changed = threading.Condition()
         self._held = self._closed = False
         self._failure: BaseException | None = None
-        # The hot path. ``_in_hand`` is stored before ``_gate`` is looked at: whoever shuts the gate first and then
-        # reads ``_in_hand`` knows that nothing after it gets out.
-        self._gate = False
-        self._in_hand: StreamMessage | None = None
-        self._done: StreamMessage | None = None
+        self._hand = walk.Hand(self._next_messages, self._may_pass)
+        """Gives out what comes, and knows what is in the application's hand: a message, or a chunk."""
+        self._by_chunk = False
+        self._done: Any = None
         self._current: Reader | None = None
         self._after = 0
         self._thread, self._leaver = 0, -1
-        self._rest: Iterator[StreamMessage] = iter(())
-        self._loop: Iterator[StreamMessage] = iter(())
 
     def __iter__(self) -> Iterator[StreamMessage]:
         """Messages for ever; ends only after ``timeout_s`` without one, or when the consumer is closed."""
-        while True:
-            for message in self._rest:
-                self._in_hand = message
-                if self._gate and not self._may_pass():
-                    break
-                yield message
-            if not self._next_chunk():
-                return
+        self._one_by_one()
+        return iter(self._hand)
 
     def __next__(self) -> StreamMessage:
         """The next message; StopIteration after ``timeout_s`` without one. The stream can be asked again."""
-        message = next(self._loop, None)
-        if message is None:
-            self._loop = iter(self)
-            message = next(self._loop, None)
-            if message is None:
-                raise StopIteration
-        return message
+        self._one_by_one()
+        return cast(StreamMessage, next(self._hand))
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Many messages at a time, without a copy; ends as the iteration over messages does.
+
+        Asking for the next chunk says that all of the one in hand is done. What was left of a fetch when messages were
+        last taken one by one comes first.
+        """
+        rest = [] if self._by_chunk else list(self._hand.rest or ())
+        if rest:
+            reader = self._current
+            assert reader is not None, "what is left of a fetch is of the partition in hand"
+            source = TopicPartition(reader.owned.topic, reader.owned.partition.partition)
+            left = FetchedChunk(source, rest, rest[0].offset, self._after, 0)
+            self._hand.rest = iter((Chunk(left, reader.owned.partition),))
+        self._by_chunk = True
+        return iter(self._hand)
+
+    def _one_by_one(self) -> None:
+        if self._by_chunk:
+            self._by_chunk = False
+            self._hand.rest = chain.from_iterable(chunk.messages for chunk in self._hand.rest or ())
 
     def finish(self) -> None:
         """Count the message in hand as done without asking for the next one, if it is in this thread's hand."""
         if self._thread == threading.get_ident():
-            self._done = self._in_hand
+            self._done = self._hand.in_hand
 
     # -- the application's side -----------------------------------------------------------------------------------
 
@@ -131,13 +145,13 @@ class Stream(Iterator[StreamMessage]):
         with self._changed:
             self._changed.wait_for(lambda: not self._held or self._revoked())
             if not self._revoked():
-                self._gate = self._held
+                self._hand.gate = self._held
                 return True
-            reader, message = self._current, self._in_hand
+            reader, message = self._current, self._hand.in_hand
             assert reader is not None and message is not None
             if reader.heir is not None and reader.heir.after is message and not self._closed:
                 # The heir was told that this message is out already: so it must go out.
-                self._current, self._after, self._rest = reader.heir, message.next_offset, iter(())
+                self._current, self._after, self._hand.rest = reader.heir, message.next_offset, None
                 return True
             self._put_down(message.offset)
             return False
@@ -145,8 +159,8 @@ class Stream(Iterator[StreamMessage]):
     def _revoked(self) -> bool:
         return self._closed or (self._current is not None and self._current.revoked)
 
-    def _next_chunk(self) -> bool:
-        """The message in hand, the last of its chunk, is done: take the next chunk. False = nothing came in time."""
+    def _next_messages(self) -> Iterable[StreamMessage | Chunk] | None:
+        """What is in hand, the last of its chunk, is done: take the next chunk. None = nothing came in time."""
         with self._changed:
             self._thread = threading.get_ident()
             if self._current is not None:
@@ -156,7 +170,7 @@ class Stream(Iterator[StreamMessage]):
                 if self._failure is not None:
                     raise self._failure
                 if not ready or self._closed:
-                    return False
+                    return None
                 reader, item = self._queue.popleft()
                 if isinstance(item, Kafka2011Error):
                     raise item
@@ -165,13 +179,14 @@ class Stream(Iterator[StreamMessage]):
                     break
                 reader.position = item.next_offset  # settled or reset: nothing to deliver, but go on from there
             self._current, self._after = reader, item.next_offset
-            self._rest = cast(Iterator[StreamMessage], iter(item.messages))
             emptied = self._full and self._queued <= self._room // 2
             if emptied:
                 self._full = False
         if emptied:
             self.on_room()
-        return True
+        if self._by_chunk:
+            return (Chunk(item, reader.owned.partition),)
+        return cast(Iterable[StreamMessage], item.messages)
 
     def _put_down(self, position: int) -> None:
         """Nothing is in hand any more; everything before ``position`` is finished."""
@@ -180,8 +195,8 @@ class Stream(Iterator[StreamMessage]):
         reader.position = position
         if reader.heir is not None:
             reader.heir.position = position
-        self._current = self._in_hand = self._done = None
-        self._rest = iter(())
+        self._current = self._hand.in_hand = self._done = None
+        self._hand.rest = None
         self._changed.notify_all()
 
     # -- the consumer's side --------------------------------------------------------------------------------------
@@ -194,13 +209,14 @@ class Stream(Iterator[StreamMessage]):
         """
         with self._changed:
             reader = self._readers[owned] = Reader(owned, offset)
-            before, message = self._current, self._in_hand
+            before, message = self._current, self._hand.in_hand
             if before is None or message is None or not before.revoked or before.owned != owned:
                 return offset
             if message.offset != offset or message.next_offset == offset:
                 return offset
             before.heir, reader.after = reader, message
-            return message.next_offset
+            after: int = message.next_offset
+            return after
 
     def put(self, owned: Owned, item: FetchedChunk | Kafka2011Error) -> bool:
         """Queue a chunk or an error; True = that is enough for now, wait for ``on_room``."""
@@ -226,7 +242,7 @@ class Stream(Iterator[StreamMessage]):
             self._queue = deque((reader, item) for reader, item in self._queue if not reader.revoked)
             self._queued = sum(item.size for _, item in self._queue if isinstance(item, FetchedChunk))
             self._full = self._full and self._queued >= self._room
-            self._gate = True
+            self._hand.gate = True
             self._changed.notify_all()
             return revoked
 
@@ -252,7 +268,7 @@ class Stream(Iterator[StreamMessage]):
     def hold(self) -> None:
         """Deliver nothing until ``release``."""
         with self._changed:
-            self._held = self._gate = True
+            self._held = self._hand.gate = True
 
     def release(self) -> None:
         """Go on delivering."""
@@ -269,7 +285,7 @@ class Stream(Iterator[StreamMessage]):
     def close(self, failure: BaseException | None = None) -> None:
         """End the iteration; with a ``failure`` by raising it."""
         with self._changed:
-            self._closed = self._gate = True
+            self._closed = self._hand.gate = True
             self._failure = self._failure or failure
             self._queue.clear()
             self._changed.notify_all()
@@ -277,7 +293,7 @@ class Stream(Iterator[StreamMessage]):
     def _positions(self, readers: Iterable[Reader]) -> dict[Owned, int]:
         found = {}
         for reader in readers:
-            message, current = self._in_hand, self._current
+            message, current = self._hand.in_hand, self._current
             if message is not None and current is not None and reader in (current, current.heir):
                 found[reader.owned] = message.next_offset if message is self._done else message.offset
             elif reader.position is not None:

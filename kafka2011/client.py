@@ -49,7 +49,13 @@ T = TypeVar("T")
 _HEAD = struct.Struct(">ih")
 _FIRST_BACKOFF_S = 0.02
 _LONGEST_BACKOFF_S = 1.0
-_KEPT_BUFFER = 4 << 20
+_SMALLEST_BUFFER = 64 << 10
+_LARGEST_GUESS = 4 << 20
+
+
+def _multifetch(fetches: Sequence[FetchRequest]) -> tuple[bytes, int]:
+    """The request, and the most its answer may have."""
+    return MultiFetchRequest(tuple(fetches)).encode(), 2 + sum(6 + fetch.max_size for fetch in fetches)
 
 
 class CannotConnect(ConnectionFailed):
@@ -94,7 +100,10 @@ class BrokerConnection:
         self._socket: socket.socket | None = None
         self._poll = select.poll()
         self._owner_pid = 0
-        self._buffer = bytearray(64 << 10)
+        self._last_size = 0
+        """Bytes of the last answer: the next one is expected to have as many."""
+        self._ahead: tuple[bytes, int] | None = None
+        """A request sent ahead, and the most its answer may have; nobody has asked for that answer yet."""
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
@@ -114,6 +123,7 @@ class BrokerConnection:
 
     def close(self) -> None:
         """Close the socket, if any; the next request opens a new one."""
+        self._ahead = None
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -122,21 +132,35 @@ class BrokerConnection:
 
     def fetch(self, topic: str, partition: int, offset: int, max_size: int = 1 << 20) -> bytes:
         """Return the message-set bytes at ``offset``, at most ``max_size``; empty at the end of the log."""
-        request = FetchRequest(topic, partition, offset, max_size)
-        reply = self._ask(request.encode(), 2 + max_size)
+        return bytes(self.fetch_view(FetchRequest(topic, partition, offset, max_size)))
+
+    def fetch_view(self, request: FetchRequest) -> memoryview:
+        """As ``fetch``, without a copy: the view is of a buffer that nobody else uses."""
+        reply = self._ask(request.encode(), 2 + request.max_size)
         try:
             return decode_fetch_response(reply, request)
         except OffsetOutOfRange:
             raise self._out_of_range(request) from None
 
-    def multifetch(self, fetches: Sequence[FetchRequest]) -> list[bytes | Kafka2011Error]:
-        """Fetch from several partitions in one request; each answer is the bytes, or that partition's error."""
-        reply = self._ask(MultiFetchRequest(tuple(fetches)).encode(), 2 + sum(6 + f.max_size for f in fetches))
+    def multifetch(self, fetches: Sequence[FetchRequest]) -> list[memoryview | Kafka2011Error]:
+        """Fetch from several partitions in one request; each answer is a view of its bytes, or that one's error."""
+        reply = self._ask(*_multifetch(fetches))
         answers = self._decoded(decode_multifetch_response, reply, fetches)
         for i, answer in enumerate(answers):
             if isinstance(answer, OffsetOutOfRange):
                 answers[i] = self._out_of_range(fetches[i])
         return answers
+
+    def fetch_ahead(self, request: FetchRequest) -> None:
+        """Send a fetch whose answer is asked for later, by the same fetch. Any other request drops that answer.
+
+        Never fails: whatever is wrong is told to whoever asks for the answer.
+        """
+        self._send_ahead(request.encode(), 2 + request.max_size)
+
+    def multifetch_ahead(self, fetches: Sequence[FetchRequest]) -> None:
+        """As ``fetch_ahead``, for several partitions."""
+        self._send_ahead(*_multifetch(fetches))
 
     def offsets(self, topic: str, partition: int, time_ms: int = LATEST, max_offsets: int = 1) -> list[int]:
         """Return offsets before a time, newest first; LATEST gives the flushed end, EARLIEST the first offset."""
@@ -187,13 +211,17 @@ class BrokerConnection:
     # -- the stream ---------------------------------------------------------------------------------------------
 
     def _ask(self, request: bytes, max_size: int, again: bool = True) -> memoryview:
-        """Send a request and return its reply, from the error code on; valid until the next request.
+        """Send a request, unless it was sent ahead, and return its reply from the error code on.
 
         A request that only reads is sent ``again`` if the connection turns out to be stale.
         """
+        ahead, self._ahead = self._ahead, None
         reused = self._socket is not None
         try:
-            self.write(request)
+            if ahead is not None and ahead[0] != request:
+                self._read_reply(ahead[1])
+            if ahead is None or ahead[0] != request:
+                self.write(request)
             return self._read_reply(max_size)
         except ConnectionFailed:
             if not (again and reused):
@@ -201,11 +229,22 @@ class BrokerConnection:
         self.write(request)
         return self._read_reply(max_size)
 
+    def _send_ahead(self, request: bytes, max_size: int) -> None:
+        """Send on a connection that is open and at rest; otherwise leave it to the request that asks for the answer."""
+        if self._socket is None or self._ahead is not None or self._poll.poll(0):
+            return
+        try:
+            self.write(request)
+        except ConnectionFailed:
+            return
+        self._ahead = request, max_size
+
     def _read_reply(self, max_size: int) -> memoryview:
         connection = self._socket
         assert connection is not None
         deadline = self._clock.monotonic() + self._timeout_s
-        buffer, got, wanted = self._buffer, 0, _HEAD.size
+        buffer = bytearray(min(4 + max_size, max(self._last_size, _SMALLEST_BUFFER)))
+        got, wanted = 0, _HEAD.size
         try:
             while got < wanted:
                 if got:
@@ -236,8 +275,7 @@ class BrokerConnection:
             self.close()
             raise InvalidMessageSize(f"{self} sent {got - wanted} bytes nobody asked for; connection closed")
         connection.settimeout(self._timeout_s)
-        if len(buffer) <= _KEPT_BUFFER:
-            self._buffer = buffer
+        self._last_size = min(wanted, _LARGEST_GUESS)
         return memoryview(buffer)[4:wanted]
 
     def _open(self) -> socket.socket:

@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from typing import TypeVar
 
 from kafka2011.errors import InvalidRequest
 from kafka2011.wire.fields import HEADER, I16, encode_string, error_of, frame, read_string
 
 KEY = 1
 _NUMBERS = struct.Struct(">iqi")
+Bytes = TypeVar("Bytes", bytes, memoryview)
+"""An answer and what is cut out of it: a view gives views, without a copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +57,11 @@ def encode_fetch_response(data: bytes = b"", error: int = 0) -> bytes:
     return encode_fetch_header(len(data), error) + data
 
 
-def decode_fetch_response(body: bytes | memoryview, request: FetchRequest) -> bytes:
-    """The message-set bytes of an answer (given without its size), copied once; raises what the broker answered."""
+def decode_fetch_response(body: Bytes, request: FetchRequest) -> Bytes:
+    """The message-set bytes of an answer (given without its size); raises what the broker answered."""
     if len(body) < 2:
         raise InvalidRequest(f"a fetch answer of {len(body)} bytes")
     (code,) = I16.unpack_from(body)
     if code:
         raise error_of(code, f"{request.topic}-{request.partition}", request.offset)
-    return bytes(body[2:])
+    return body[2:]

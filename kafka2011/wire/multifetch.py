@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from kafka2011.errors import InvalidRequest, Kafka2011Error
-from kafka2011.wire.fetch import FetchRequest, decode_fetch_response, read_fetch
+from kafka2011.wire.fetch import Bytes, FetchRequest, decode_fetch_response, read_fetch
 from kafka2011.wire.fields import HEADER, I16, I32, error_of, frame
 
 KEY = 2
@@ -45,16 +45,14 @@ def encode_multifetch_header(sizes: Iterable[int]) -> bytes:
     return HEADER.pack(2 + sum(6 + size for size in sizes), 0)
 
 
-def decode_multifetch_response(
-    body: bytes | memoryview, fetches: Sequence[FetchRequest]
-) -> list[bytes | Kafka2011Error]:
+def decode_multifetch_response(body: Bytes, fetches: Sequence[FetchRequest]) -> list[Bytes | Kafka2011Error]:
     """The sub-answers in order, each its bytes or its error; one bad partition leaves the others readable."""
     if len(body) < 2:
         raise InvalidRequest(f"a multi-fetch answer of {len(body)} bytes")
     (code,) = I16.unpack_from(body)
     if code:
         raise error_of(code, "multi-fetch")
-    answers: list[bytes | Kafka2011Error] = []
+    answers: list[Bytes | Kafka2011Error] = []
     pos = 2
     for fetch in fetches:
         size = I32.unpack_from(body, pos)[0] if pos + 4 <= len(body) else -1

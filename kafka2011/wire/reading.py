@@ -101,7 +101,7 @@ def read_set(
 
 
 def decode_set(
-    data: bytes, offset: int = 0, *, deep: bool = True, limits: Limits = DEFAULT_LIMITS
+    data: bytes | memoryview, offset: int = 0, *, deep: bool = True, limits: Limits = DEFAULT_LIMITS
 ) -> list[MessageAndOffset]:
     """As ``read_set``, with all messages made."""
     return list(read_set(data, offset, deep=deep, limits=limits))
@@ -134,7 +134,7 @@ def _as_it_is(entry: Entry, kind: type[MessageAndOffset]) -> list[walk.Row[Messa
     return [walk.cut(kind, encode_message(Message(entry.payload)), 0, 0)[1]]
 
 
-def readable_bytes(data: bytes, limits: Limits = DEFAULT_LIMITS) -> int:
+def readable_bytes(data: bytes | memoryview, limits: Limits = DEFAULT_LIMITS) -> int:
     """Bytes before the first entry that cannot be read: what is good of a set that ``decode_set`` refused."""
     pos = 0
     while len(data) - pos >= 4:

@@ -63,9 +63,9 @@ class _Memory(BrokerConnection):
         super().__init__("memory", 1)
         self._cluster = cluster
 
-    def multifetch(self, fetches: Sequence[FetchRequest]) -> list[bytes | Kafka2011Error]:
+    def multifetch(self, fetches: Sequence[FetchRequest]) -> list[memoryview | Kafka2011Error]:
         logs = self._cluster.logs
-        return [logs[f.topic, f.partition][f.offset : f.offset + f.max_size] for f in fetches]
+        return [memoryview(logs[f.topic, f.partition])[f.offset : f.offset + f.max_size] for f in fetches]
 
     def offsets(self, topic: str, partition: int, time_ms: int = -1, max_offsets: int = 1) -> list[int]:
         return [0 if time_ms == EARLIEST else len(self._cluster.logs[topic, partition])]

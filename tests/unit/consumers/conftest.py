@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from random import Random
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -15,11 +16,18 @@ from consumers.algorithm1.steps import NewSession, Owned, Progress, Start, Step,
 from kafka2011.clock import ManualClock
 from kafka2011.events import Event, Journal
 from kafka2011.types import BrokerPartition
+from tests.walkers import WALKERS, use
 from zk_registry import paths
 from zk_registry.brokers import encode_broker
 from zk_registry.consumers import Subscription
 from zk_registry.fake import FakeZooKeeper
 from zk_registry.operations import Create, Get, NoNode, RegistryError, Set
+
+
+@pytest.fixture(params=WALKERS, scope="module")
+def walker(request: pytest.FixtureRequest) -> Iterator[ModuleType]:
+    """Message sets are walked by the pure code, then by the compiled one (issue 23)."""
+    yield from use(request.param)
 
 
 class Cluster:

@@ -23,6 +23,8 @@ from kafka2011.types import BrokerAddress, TopicPartition
 from kafka2011.wire import EARLIEST, Codec, FetchRequest, encode_set
 from tests.waiting import until
 
+pytestmark = pytest.mark.usefixtures("walker")
+
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
@@ -37,14 +39,18 @@ class Memory(BrokerConnection):
         self.offline = False
         """Whether P0 is."""
         self.asked: list[Sequence[FetchRequest]] = []
+        self.ahead: list[Sequence[FetchRequest]] = []
 
-    def multifetch(self, fetches: Sequence[FetchRequest]) -> list[bytes | Kafka2011Error]:
+    def multifetch(self, fetches: Sequence[FetchRequest]) -> list[memoryview | Kafka2011Error]:
         if self.dead:
             raise ConnectionFailed("gone")
         self.asked.append(fetches)
         return [self._answer(fetch) for fetch in fetches]
 
-    def _answer(self, fetch: FetchRequest) -> bytes | Kafka2011Error:
+    def multifetch_ahead(self, fetches: Sequence[FetchRequest]) -> None:
+        self.ahead.append(fetches)
+
+    def _answer(self, fetch: FetchRequest) -> memoryview | Kafka2011Error:
         source = TopicPartition(fetch.topic, fetch.partition)
         if source not in self.logs:
             return WrongPartition("not here yet")
@@ -54,7 +60,7 @@ class Memory(BrokerConnection):
         if not first <= fetch.offset <= first + len(data):
             return OffsetOutOfRange(fetch.offset, first, first + len(data))
         at = fetch.offset - first
-        return data[at : at + fetch.max_size]
+        return memoryview(data[at : at + fetch.max_size])
 
     def offsets(self, topic: str, partition: int, time_ms: int = -1, max_offsets: int = 1) -> list[int]:
         if self.dead:
@@ -101,6 +107,20 @@ def bench() -> Iterator[Callable[..., Bench]]:
     yield make
     for one in made:
         one.fetcher.stop()
+
+
+def test_what_follows_is_asked_for_before_a_chunk_is_handed_on(bench: Callable[..., Bench]) -> None:
+    """The broker sends while the application reads (§3.1; issue 23, point 2)."""
+    one = bench(fetch_size=64)
+    seen: list[Sequence[FetchRequest]] = []
+    one.fetcher._deliver = lambda chunk: (seen.extend(one.broker.ahead[-1:]), one.chunks.append(chunk))  # type: ignore[assignment,func-returns-value]
+    one.broker.logs[P0] = encode_set([b"%03d" % i for i in range(20)])
+    one.fetcher.add({P0: 0})
+    until(lambda: len(one.payloads()) == 20, "all messages")
+    assert [fetches[0].offset for fetches in seen] == [chunk.next_offset for chunk in one.chunks]
+    # And just that is what the next round asks for.
+    until(lambda: len(one.broker.asked) > len(seen), "one more round")
+    assert [list(fetches) for fetches in one.broker.asked[1 : len(seen) + 1]] == [list(fetches) for fetches in seen]
 
 
 def test_chunks_are_contiguous_and_growth_is_followed(bench: Callable[..., Bench]) -> None:
@@ -255,7 +275,7 @@ def test_nothing_is_delivered_after_remove() -> None:
     entered, go_on = threading.Event(), threading.Event()
 
     class Slow(Memory):
-        def multifetch(self, fetches: Sequence[FetchRequest]) -> list[bytes | Kafka2011Error]:
+        def multifetch(self, fetches: Sequence[FetchRequest]) -> list[memoryview | Kafka2011Error]:
             answers = super().multifetch(fetches)
             entered.set()
             go_on.wait(60)

@@ -19,6 +19,8 @@ from kafka2011.wire import Codec, MessageAndOffset, encode_set, read_set
 from tests.unit.consumers.conftest import part
 from tests.waiting import until
 
+pytestmark = pytest.mark.usefixtures("walker")
+
 A, B = part(0), part(1)
 SIZE = 12
 """Bytes of each of the test's messages: ten of header, two of payload."""

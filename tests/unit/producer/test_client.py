@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
+from collections.abc import Callable
 
 import pytest
 
@@ -214,4 +215,64 @@ def test_a_child_process_does_not_share_the_stream(make_broker: MakeBroker) -> N
         assert os.waitpid(child, 0)[1] == 0
         assert connection.fetch("t", 0, 0) == DATA
 
+    assert broker.n_connections == 2
+
+
+def counting(asked: list[Request]) -> Callable[[Request, socket.socket], None]:
+    """Answer a fetch with its own offset, and note what was asked."""
+
+    def answer(request: Request, peer: socket.socket) -> None:
+        asked.append(request)
+        if isinstance(request, FetchRequest):
+            peer.sendall(encode_fetch_response(b"%d" % request.offset))
+        else:
+            peer.sendall(encode_offsets_response([7]))
+
+    return answer
+
+
+def test_a_fetch_sent_ahead_is_sent_once(make_broker: MakeBroker) -> None:
+    """Its answer is read when the same fetch is asked for (issue 23, point 2)."""
+    asked: list[Request] = []
+    with connect(make_broker(counting(asked))) as connection:
+        assert connection.fetch("t", 0, 1, 100) == b"1"
+        ahead = FetchRequest("t", 0, 2, 100)
+        connection.fetch_ahead(ahead)
+        assert bytes(connection.fetch_view(ahead)) == b"2"
+        assert connection.fetch("t", 0, 3, 100) == b"3"
+    assert [request.offset for request in asked if isinstance(request, FetchRequest)] == [1, 2, 3]
+
+
+def test_an_answer_nobody_asks_for_any_more_is_dropped(make_broker: MakeBroker) -> None:
+    """Another request than the one sent ahead gets its own answer, on the same connection."""
+    asked: list[Request] = []
+    broker = make_broker(counting(asked))
+    with connect(broker) as connection:
+        connection.fetch("t", 0, 1, 100)
+        connection.fetch_ahead(FetchRequest("t", 0, 2, 100))
+        assert connection.offsets("t", 0) == [7]
+        connection.fetch_ahead(FetchRequest("t", 0, 2, 100))
+        assert connection.fetch("t", 0, 9, 100) == b"9"
+    assert broker.n_connections == 1
+
+
+def test_sending_ahead_never_fails(make_broker: MakeBroker) -> None:
+    """A broker that hung up, or was never asked, shows when the answer is asked for; the fetch is then made anew."""
+    asked: list[Request] = []
+    answer = counting(asked)
+
+    def once_silent(request: Request, peer: socket.socket) -> None:
+        if len(asked) == 1:
+            asked.append(request)
+            peer.shutdown(socket.SHUT_RDWR)
+        else:
+            answer(request, peer)
+
+    broker = make_broker(once_silent)
+    ahead = FetchRequest("t", 0, 2, 100)
+    with connect(broker) as connection:
+        connection.fetch_ahead(ahead)
+        assert bytes(connection.fetch_view(ahead)) == b"2"
+        connection.fetch_ahead(ahead)
+        assert bytes(connection.fetch_view(ahead)) == b"2"
     assert broker.n_connections == 2
