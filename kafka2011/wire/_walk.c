@@ -329,7 +329,7 @@ static int row_traverse(PyObject *object, visitproc visit, void *arg)
     Row *self = (Row *)object;
     Py_VISIT(Py_TYPE(object));
     Py_VISIT(self->kind);
-    Py_VISIT(self->view.obj);
+    /* Not `view.obj`: the collector would then clear a memoryview while we still hold its buffer. */
     return 0;
 }
 

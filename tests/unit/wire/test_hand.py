@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from kafka2011.wire import walk
+from kafka2011.wire import MessageAndOffset, encode_set, read_set, walk
 
 
 def handing(*chunks: Iterable[str] | None, may_pass: bool = True) -> walk.Hand:
@@ -85,10 +85,13 @@ def test_a_hand_is_collected() -> None:
 
     class Owner:
         def __init__(self) -> None:
+            # The bytes of a fetch, as the client hands them over. They are older than the hand, so the collector
+            # comes to them first: it must not take them away while the messages still need them.
+            self.messages = read_set(memoryview(bytearray(encode_set([b"a", b"b"]))))
             self.hand = walk.Hand(self.more, self.may_pass)
 
-        def more(self) -> Iterable[str]:
-            return "ab"
+        def more(self) -> Iterable[MessageAndOffset]:
+            return self.messages
 
         def may_pass(self) -> bool:
             return True
