@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from kafka2011.wire import MessageAndOffset, encode_set, read_set, walk
+from kafka2011.wire import MessageAndOffset, ReadSet, encode_set, read_set, walk
 
 
 def handing(*chunks: Iterable[str] | None, may_pass: bool = True) -> walk.Hand:
@@ -84,10 +84,8 @@ def test_a_hand_is_collected() -> None:
     """A hand and its owner refer to each other, and are freed nevertheless."""
 
     class Owner:
-        def __init__(self) -> None:
-            # The bytes of a fetch, as the client hands them over. They are older than the hand, so the collector
-            # comes to them first: it must not take them away while the messages still need them.
-            self.messages = read_set(memoryview(bytearray(encode_set([b"a", b"b"]))))
+        def __init__(self, messages: ReadSet) -> None:
+            self.messages = messages
             self.hand = walk.Hand(self.more, self.may_pass)
 
         def more(self) -> Iterable[MessageAndOffset]:
@@ -96,7 +94,9 @@ def test_a_hand_is_collected() -> None:
         def may_pass(self) -> bool:
             return True
 
-    owner = Owner()
+    # The bytes of a fetch, as the client hands them over. They are older than their owner, so the collector comes to
+    # them first: it must not take them away while the messages still need them.
+    owner = Owner(read_set(memoryview(bytearray(encode_set([b"a", b"b"])))))
     next(owner.hand)
     gone = weakref.ref(owner)
     del owner
