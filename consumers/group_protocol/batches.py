@@ -17,13 +17,14 @@ Spec: modern-group-protocol §19; §1.7 (offsets of a byte-addressed log).
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from fastcrc import crc32
 
 from consumers.group_protocol.compression import decompress
 from kafka2011.errors import InvalidMessage, Kafka2011Error
+from kafka2011.wire import Budget
 
 _HEAD = struct.Struct(">qiibIhiqqqhii")
 _AFTER_LENGTH = 49
@@ -58,14 +59,25 @@ class Batch:
     n_keys: int
     """Records with a key: the key has chosen the partition and is not kept."""
     n_headers: int
+    n_records: int
+    n_nulls: int
+
+    def without_values(self) -> Batch:
+        """What it says of itself, without the records."""
+        return replace(self, values=[])
 
 
 def decode_batches(data: bytes, limit: int) -> list[Batch]:
-    """Read every batch of a Produce request; ``limit`` bounds what one may inflate to.
+    """Read every batch of one partition; ``limit`` bounds what one may inflate to. Raises as ``each_batch`` does."""
+    return list(each_batch(data, limit, Budget(len(data) * limit, MAX_RECORDS)))
 
-    Raises InvalidMessage on damage, OldMessageFormat, UnknownCompression.
+
+def each_batch(data: bytes, limit: int, budget: Budget) -> Iterator[Batch]:
+    """Read the batches of one partition of a Produce request, each when it is asked for.
+
+    ``limit`` bounds what one may inflate to, ``budget`` what all of the request may. Raises InvalidMessage on damage,
+    SetTooLarge, OldMessageFormat, UnknownCompression.
     """
-    batches = []
     pos = 0
     while pos < len(data):
         if len(data) - pos < 17:
@@ -76,19 +88,21 @@ def decode_batches(data: bytes, limit: int) -> list[Batch]:
         (size,) = struct.unpack_from(">i", data, pos + 8)
         if size < _AFTER_LENGTH or size > len(data) - pos - 12:
             raise InvalidMessage(f"a record batch says {size} bytes, {len(data) - pos - 12} are there")
-        batches.append(_decode_batch(data[pos : pos + 12 + size], limit))
+        yield _decode_batch(data[pos : pos + 12 + size], limit, budget)
         pos += 12 + size
-    return batches
 
 
-def _decode_batch(data: bytes, limit: int) -> Batch:
+def _decode_batch(data: bytes, limit: int, budget: Budget) -> Batch:
     (_, _, _, _, crc, attributes, last_delta, _, _, producer_id, epoch, sequence, count) = _HEAD.unpack_from(data)
     if crc32.iscsi(data[_CRC_FROM:]) != crc:
         raise InvalidMessage(f"a record batch of {len(data)} bytes fails its CRC-32C: send it again")
-    if count < 0 or count > MAX_RECORDS or last_delta != count - 1:
+    if count < 0 or last_delta != count - 1:
         raise InvalidMessage(f"a record batch of {count} records has last offset delta {last_delta}")
+    budget.count(count)
     codec = attributes & _CODEC
-    body = decompress(codec, data[HEAD_SIZE:], limit)
+    body = decompress(codec, data[HEAD_SIZE:], min(limit, budget.inflated))
+    if codec:
+        budget.spend(len(body))
     values, n_keys, n_headers = _records(body, count)
     return Batch(
         values,
@@ -100,6 +114,8 @@ def _decode_batch(data: bytes, limit: int) -> Batch:
         sequence,
         n_keys,
         n_headers,
+        count,
+        values.count(None),
     )
 
 

@@ -11,20 +11,25 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
+from twisted.internet.defer import Deferred
 from twisted.internet.task import Cooperator
 
 from consumers.group_protocol.batches import Batch, encode_batch
 from consumers.group_protocol.boundaries import Boundaries
 from consumers.group_protocol.events import OffsetsCrowded
-from kafka2011.errors import InvalidMessageSize, MessageTooLarge
+from kafka2011.errors import InvalidMessageSize, MessageTooLarge, SetTooLarge
 from kafka2011.events import Journal
 from kafka2011.log.log import Log
-from kafka2011.wire import MessageAndOffset, decode_set, encode_set
+from kafka2011.wire import DEFAULT_LIMITS, Limits, MessageAndOffset, encode_set, read_set
 
 _length = struct.Struct(">i").unpack_from
+QUICK_BYTES = 128 << 10
+QUICK_LIMITS = Limits(max_inflated=256 << 10, max_messages=10_000)
+"""What is made into records at once, a few milliseconds' work; the rest in a thread."""
 _HEADER_SIZE = 10
 """Bytes of a message before its payload."""
 
@@ -74,17 +79,26 @@ def to_records(messages: Sequence[MessageAndOffset]) -> list[tuple[int, bytes]]:
     return records
 
 
+class Do(Protocol):
+    """Do work in a thread, if need be; fires with what it returned."""
+
+    def __call__(self, work: Callable[[], _Packed]) -> Deferred[_Packed]: ...
+
+
 class Bridge:
     """Read 2011 logs as record batches. Thread: reactor."""
 
-    def __init__(self, cooperator: Cooperator, journal: Journal) -> None:
+    def __init__(self, cooperator: Cooperator, journal: Journal, do: Do) -> None:
         self._cooperator = cooperator
         self._journal = journal
+        self._do = do
+        """How what takes long is done elsewhere."""
         self._boundaries: dict[Log, Boundaries] = {}
 
     async def read(self, log: Log, offset: int, max_size: int) -> bytes:
         """One batch that begins with the message containing ``offset``: at least that one, at most ``max_size`` bytes.
 
+        A wrapper goes whole; after those that inflate to ``max_size`` the rest is left for the next fetch.
         ``offset`` must be at or after the log's first and before its flushed end. Raises InvalidMessage,
         InvalidMessageSize when the log is damaged there, OffsetOutOfRange when retention was quicker.
         """
@@ -93,12 +107,15 @@ class Bridge:
             boundaries = self._boundaries[log] = Boundaries(log)
         start = offset if boundaries.is_known(offset) else await self._search(boundaries, offset)
         data = _read(log, start, max_size)
-        messages = decode_set(data, start)
-        records = to_records(messages)
-        end = messages[-1].next_offset if messages else start + len(data)
-        self._tell_if_crowded(log, messages, records)
-        boundaries.remember(end)
-        return encode_batch(start, end - 1, records)
+        packed = _pack_quickly(data, start) or await self._do(lambda: _pack(data, start, max_size))
+        if packed.crowded:
+            size, n_messages = packed.end - start, packed.n_records
+            told = OffsetsCrowded(
+                topic=log.topic, partition=log.partition, offset=start, n_messages=n_messages, size=size
+            )
+            self._journal.emit(told)
+        boundaries.remember(packed.end)
+        return packed.batch
 
     async def _search(self, boundaries: Boundaries, offset: int) -> int:
         """Search a megabyte per turn of the reactor, so that a seek far into a segment holds nobody up."""
@@ -110,20 +127,34 @@ class Bridge:
         await self._cooperator.coiterate(steps())
         return found[0]
 
-    def _tell_if_crowded(
-        self, log: Log, messages: Sequence[MessageAndOffset], records: Sequence[tuple[int, bytes]]
-    ) -> None:
-        if len({offset for offset, _ in records}) < len(records):
-            first, last = messages[0], messages[-1]
-            self._journal.emit(
-                OffsetsCrowded(
-                    topic=log.topic,
-                    partition=log.partition,
-                    offset=first.offset,
-                    n_messages=len(records),
-                    size=last.next_offset - first.offset,
-                )
-            )
+
+class _Packed(NamedTuple):
+    """Entries of a log as one batch, and where they end."""
+
+    batch: bytes
+    end: int
+    n_records: int
+    crowded: bool
+    """Whether there were fewer bytes than messages, so that some have the same offset."""
+
+
+def _pack(data: bytes, start: int, stop_after: int, limits: Limits = DEFAULT_LIMITS) -> _Packed:
+    """Make a batch of the entries at ``start``. Thread: any."""
+    read = read_set(data, start, limits=limits, stop_after=stop_after)
+    records = to_records(list(read))
+    end = start + read.size
+    crowded = len({offset for offset, _ in records}) < len(records)
+    return _Packed(encode_batch(start, end - 1, records), end, len(records), crowded)
+
+
+def _pack_quickly(data: bytes, start: int) -> _Packed | None:
+    """The same if it takes a few milliseconds only, else None."""
+    if len(data) > QUICK_BYTES:
+        return None
+    try:
+        return _pack(data, start, QUICK_LIMITS.max_inflated, QUICK_LIMITS)
+    except SetTooLarge:
+        return None
 
 
 def _read(log: Log, start: int, max_size: int) -> bytes:

@@ -186,7 +186,7 @@ class ModernPlugin:
         if self._offices is not None:
             await self._offices.stop()
         self._offsets_log.close()
-        self._modern.intake.close()
+        self._modern.close()
         self._modern.logins.stop()
 
     # The cluster

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import cramjam
 
-from kafka2011.errors import InvalidMessage, Kafka2011Error
+from kafka2011.errors import InvalidMessage, Kafka2011Error, SetTooLarge
 from kafka2011.wire.compression import decompress as open_wrapper
 from kafka2011.wire.message import Codec
 
@@ -22,7 +22,7 @@ class UnknownCompression(Kafka2011Error):
 
 
 def decompress(codec: int, data: bytes, limit: int) -> bytes:
-    """Open ``data``; raise InvalidMessage if it is damaged or holds more than ``limit`` bytes."""
+    """Open ``data``; raise InvalidMessage if it is damaged, SetTooLarge if it holds more than ``limit`` bytes."""
     if codec == NONE:
         return data
     if codec in (GZIP, SNAPPY):
@@ -49,5 +49,5 @@ def _inflate(codec: int, data: bytes, limit: int) -> bytes:
     raise InvalidMessage(f"a {name} batch of {len(data)} bytes cannot be opened: {problem}")
 
 
-def _too_large(name: str, limit: int) -> InvalidMessage:
-    return InvalidMessage(f"a {name} batch inflates to more than the {limit} bytes allowed here; send smaller batches")
+def _too_large(name: str, limit: int) -> SetTooLarge:
+    return SetTooLarge(f"a {name} batch inflates to more than the {limit} bytes allowed here; send smaller batches")

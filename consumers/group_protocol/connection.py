@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import traceback
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IPushProducer
@@ -41,6 +41,8 @@ from kafka2011.wire.frame import FrameSplitter
 
 if TYPE_CHECKING:
     from consumers.group_protocol.service import Modern
+
+T = TypeVar("T")
 
 MAX_OWED = 100
 """Answers owed on one connection before reading stops; clients have a handful under way."""
@@ -85,6 +87,8 @@ class ModernProtocol(Protocol):
         self._owed: deque[_Owed] = deque()
         self._login_step: _Owed | None = None
         """The last message of the login: nothing behind it is looked at before it is answered."""
+        self._alone = 0
+        """Bytes of a request that must be dealt with before the next one is looked at."""
         self._held = self._full = self._gone = self._closing = False
         self._reading = True
 
@@ -124,7 +128,7 @@ class ModernProtocol(Protocol):
             self.frame_begun = now if pending else None
         elif self.frame_begun is None:
             self.frame_begun = now
-        self.modern.broker.limits.partial(self, pending)
+        self.modern.broker.limits.partial(self, pending + self._alone)
         self._run()
 
     def connectionLost(self, reason: Failure | None = None) -> None:
@@ -148,6 +152,20 @@ class ModernProtocol(Protocol):
         broker.seldom.emit(kind, closed)
         broker.limits.forget(self)
         self._transport.abortConnection()
+
+    def alone(self, size: int, work: Deferred[T]) -> Deferred[T]:
+        """Look at no further request until ``work`` on ``size`` bytes of one is done: what follows may build on it."""
+
+        def done(result: T | Failure) -> T | Failure:
+            self._alone = 0
+            if not self._gone:
+                self.modern.broker.limits.partial(self, self._splitter.pending)
+                self.modern.reactor.callLater(0, self._run)
+            return result
+
+        self._alone = max(size, 1)
+        self.modern.broker.limits.partial(self, self._splitter.pending + self._alone)
+        return work.addBoth(done)
 
     def close_after_answers(self) -> None:
         """Read nothing more and close once what is owed has left."""
@@ -183,7 +201,7 @@ class ModernProtocol(Protocol):
     def _must_wait(self) -> bool:
         """Whether a request that has arrived must wait: too much is owed, or who is there is not known yet."""
         login = self._login_step
-        return len(self._owed) >= MAX_OWED or (login is not None and not login.done)
+        return len(self._owed) >= MAX_OWED or (login is not None and not login.done) or self._alone > 0
 
     def _run(self) -> None:
         while self._frames and not (self._gone or self._full or self._must_wait):

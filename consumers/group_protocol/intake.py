@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 from twisted.internet.defer import Deferred
 
 from consumers.group_protocol.batches import Batch
-from consumers.group_protocol.bridge import Stored, to_messages
+from consumers.group_protocol.bridge import Stored
 from consumers.group_protocol.error_codes import ErrorCode
 from consumers.group_protocol.events import ProducersInDoubt
 from consumers.group_protocol.handlers.refusals import Refused
 from consumers.group_protocol.idempotence import Duplicate, Written, last_sequence
 from consumers.group_protocol.note_sync import NoteSync
 from consumers.group_protocol.producer_journal import PartitionJournal, ProducerIds
+from consumers.group_protocol.unpacking import Unpacked
 from kafka2011.broker.reactor import all_of, in_time
 from kafka2011.clock import SYSTEM_CLOCK, Clock
 from kafka2011.log.log import Log
@@ -50,18 +51,17 @@ class Intake:
         self._broker = broker
         self._directory = directory
         self._clock = clock
-        self._max_payload = broker.config.integer("max.message.size")
         directory.mkdir(mode=0o700, exist_ok=True)
         self.ids = ProducerIds(directory / "ids.json", broker.address.broker_id)
         self._journals: dict[Log, PartitionJournal] = {}
         self._syncs: dict[PartitionJournal, NoteSync] = {}
 
-    def append(self, topic: str, partition: int, batches: list[Batch]) -> Appended:
-        """Append the batches of one request to one partition; all of them are checked before the first is written."""
+    def append(self, topic: str, partition: int, unpacked: list[Unpacked]) -> Appended:
+        """Append the batches of one request to one partition."""
         log = self._broker.log_for_produce(topic, partition)
-        stored = [to_messages(batch, self._max_payload) for batch in batches]
         offset, end, journal = -1, log.end_offset, None
-        for batch, data in zip(batches, stored, strict=True):
+        for one in unpacked:
+            batch, data = one.batch, one.stored
             if not data.n_messages:
                 continue
             if batch.producer_id >= 0:
@@ -76,7 +76,7 @@ class Intake:
     def _append_once(self, log: Log, journal: PartitionJournal, batch: Batch, data: Stored) -> tuple[int, int]:
         """Append what is not in the log yet; (first record's offset, end) whether or not it was."""
         pid, epoch, first = batch.producer_id, batch.producer_epoch, batch.base_sequence
-        last = last_sequence(first, len(batch.values))
+        last = last_sequence(first, batch.n_records)
         verdict = journal.producers.check(pid, epoch, first, last, fresh=self.ids.is_fresh(pid))
         start = log.end_offset
         if isinstance(verdict, Duplicate):

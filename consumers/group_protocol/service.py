@@ -23,7 +23,9 @@ from consumers.group_protocol.logins import Logins
 from consumers.group_protocol.offsets_log import TOPIC as OFFSETS_TOPIC
 from consumers.group_protocol.offsets_log import partition_of
 from consumers.group_protocol.topic_counts import TopicCounts
+from consumers.group_protocol.unpacking import Unpacker
 from consumers.group_protocol.users import Users
+from kafka2011.broker.long_work import LongWork
 from kafka2011.types import BrokerAddress, BrokerPartition, is_legal_name
 from kafka2011.wire import DEFAULT_LIMITS
 
@@ -36,7 +38,6 @@ CLUSTER_ID = "kafka2011"
 class Modern:
     """One broker seen from today. Thread: reactor."""
 
-    max_inflated = DEFAULT_LIMITS.max_inflated
     cluster_id = CLUSTER_ID
 
     def __init__(self, broker: Broker, groups: GroupService, directory: Path, counts: TopicCounts, users: Users | None):
@@ -50,8 +51,11 @@ class Modern:
         self.auto_create = broker.config["auto.create.topics.enable"] is True
         self.arrivals = Arrivals(broker.reactor)
         cooperator = Cooperator(scheduler=lambda step: cast(Any, broker.reactor.callLater(0, step)))
-        self.bridge = Bridge(cooperator, broker.journal)
+        self._packing = LongWork(broker.reactor, "packing")
+        self._packing.start()
+        self.bridge = Bridge(cooperator, broker.journal, self._packing.do)
         self.intake = Intake(broker, directory)
+        self.unpacker = Unpacker(DEFAULT_LIMITS.max_inflated, broker.config.integer("max.message.size"))
         self.address = BrokerAddress(broker.address.broker_id, "", 0)
         """Where clients find this port; known once it listens."""
         self._counts = counts
@@ -60,6 +64,11 @@ class Modern:
         """What the registry says of all topics; None without ZooKeeper, then this broker's own are all there are."""
         self._view: ClusterView | None = None
         broker.on_flushed(self.arrivals.flushed)
+
+    def close(self) -> None:
+        """Close the files; called when no client is left."""
+        self._packing.stop()
+        self.intake.close()
 
     # What there is
 

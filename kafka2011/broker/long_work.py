@@ -35,13 +35,15 @@ class LongWork:
     def __init__(self, reactor: Reactor, name: str) -> None:
         self._reactor = reactor
         self._pool = DaemonThreads(0, 1, name=name)
+        self._ended = False
 
     def start(self) -> None:
         """Begin; what was asked for before is done first."""
         self._pool.start()
 
     def stop(self) -> None:
-        """End when the work at hand is done."""
+        """End when the work at hand is done; what has not begun is given up."""
+        self._ended = True
         self._pool.stop()
 
     def do(self, work: Callable[[], T]) -> Deferred[T]:
@@ -49,7 +51,7 @@ class LongWork:
         given_up: list[Failure] = []
 
         def unless_given_up() -> T:
-            if given_up:
+            if given_up or self._ended:
                 raise CancelledError("nobody waits for it any more")
             return work()
 

@@ -97,6 +97,8 @@ def start(
     run = _Run(server, ready_file)
     server.start().addCallback(run.up).addErrback(run.failed)
     server.reactor.addSystemEventTrigger("before", "shutdown", run.down)
+    # The network's thread waits a millisecond, not five, for a thread that computes (an inflating set).
+    sys.setswitchinterval(0.001)
     server.reactor.run()
     # Twisted tells of an error that nobody handled when its Deferred is collected: now, or never.
     gc.collect()

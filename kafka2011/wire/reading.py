@@ -69,8 +69,11 @@ def read_set(
     deep: bool = True,
     limits: Limits = DEFAULT_LIMITS,
     kind: type[MessageAndOffset] = MessageAndOffset,
+    stop_after: int | None = None,
 ) -> ReadSet:
     """Read the bytes of a fetch that began at ``offset``; a partial entry at the end is dropped.
+
+    Entries after those that have inflated to ``stop_after`` bytes are left for another time.
 
     Raises InvalidMessageSize if not even the first entry is whole, InvalidMessage on a wrong CRC, magic or codec.
     With ``deep`` wrappers are opened; otherwise a wrapper comes as it is. The messages are of class ``kind``, a
@@ -79,7 +82,7 @@ def read_set(
     if not walk.takes_views:
         data = bytes(data)
     rows: list[walk.Row[MessageAndOffset]] = []
-    pos, end = 0, len(data)
+    pos, end, inflated = 0, len(data), 0
     while pos < end:
         after, row = walk.cut(kind, data, pos, offset)
         if len(row):
@@ -90,13 +93,17 @@ def read_set(
         entry = read_entry(data, pos)
         if entry is None:
             break
-        inner = _unwrap(entry, Opener(limits), kind) if deep else _as_it_is(entry, kind)
+        opener = Opener(limits)
+        inner = _unwrap(entry, opener, kind) if deep else _as_it_is(entry, kind)
+        inflated += limits.max_inflated - opener.budget.inflated
         for row in inner:
             row.at = row.after = offset + pos
         pos += entry.size
         if inner:
             inner[-1].after = offset + pos
         rows += inner
+        if stop_after is not None and inflated >= stop_after:
+            break
     return ReadSet(rows, pos)
 
 

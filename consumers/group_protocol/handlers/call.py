@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from twisted.internet.defer import Deferred
 
 from consumers.group_protocol.codec import Header, Struct
 from consumers.group_protocol.sasl import Login
 from kafka2011.broker.principal import Principal
+
+T = TypeVar("T")
 
 
 class Caller(Protocol):
@@ -25,6 +27,9 @@ class Caller(Protocol):
 
     def drop(self, kind: str, reason: str) -> None:
         """Close it at once."""
+
+    def alone(self, size: int, work: Deferred[T]) -> Deferred[T]:
+        """Look at no further request of this client until ``work`` on ``size`` bytes is done."""
 
     def close_after_answers(self) -> None:
         """Close it when what is owed has been sent."""

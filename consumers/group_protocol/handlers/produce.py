@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from consumers.group_protocol.batches import Batch, decode_batches
+from consumers.group_protocol.batches import Batch
 from consumers.group_protocol.codec import Struct
 from consumers.group_protocol.compression import ZSTD
 from consumers.group_protocol.error_codes import ErrorCode
 from consumers.group_protocol.events import NotKept
 from consumers.group_protocol.handlers.refusals import Refused, refusal
+from consumers.group_protocol.unpacking import Found
 from kafka2011.broker.reactor import all_of
 from kafka2011.errors import Kafka2011Error
 
@@ -25,25 +27,44 @@ ALL, NONE, LEADER = -1, 0, 1
 _ZSTD_FROM = 7
 
 
+@dataclass(slots=True)
+class _Row:
+    """One partition of the request."""
+
+    topic: str
+    records: bytes
+    answer: Struct
+    partition: int = -1
+    """This broker's own number of it."""
+
+    def refuse(self, error: Kafka2011Error) -> None:
+        self.answer.error, self.answer.error_message = refusal(error)
+
+
 async def produce(modern: Modern, call: Call) -> Struct | None:
     """Append every partition's batches; answer when they are as safe as was asked."""
-    acks, answers, waiting = call.body.acks, [], []
-    for topic in call.body.topics:
-        partitions = []
-        for partition in topic.partitions:
-            answer = Struct(index=partition.index)
-            partitions.append(answer)
-            try:
-                appended = _append(modern, call, topic.name, partition.index, partition.records)
-            except Kafka2011Error as error:
-                answer.error, answer.error_message = refusal(error)
-                continue
-            answer.error, answer.base_offset, answer.log_start = ErrorCode.NONE, appended.offset, appended.log_start
-            if acks == ALL:
-                waiting.append(_until_safe(modern, appended, call.body.timeout_ms, answer))
-        answers.append(Struct(name=topic.name, partitions=partitions))
+    acks, waiting = call.body.acks, []
+    answers = [
+        Struct(name=topic.name, partitions=[Struct(index=one.index, error=ErrorCode.NONE) for one in topic.partitions])
+        for topic in call.body.topics
+    ]
+    rows = [
+        _Row(topic.name, one.records or b"", answer)
+        for topic, told in zip(call.body.topics, answers, strict=True)
+        for one, answer in zip(topic.partitions, told.partitions, strict=True)
+    ]
+    taken = [row for row in rows if _is_for_us(modern, call, row)]
+    for row, found in zip(taken, await _unpacked(modern, call, [row.records for row in taken]), strict=True):
+        try:
+            appended = _append(modern, call, row, found)
+        except Kafka2011Error as error:
+            row.refuse(error)
+            continue
+        row.answer.base_offset, row.answer.log_start = appended.offset, appended.log_start
+        if acks == ALL:
+            waiting.append(_until_safe(modern, appended, call.body.timeout_ms, row.answer))
     if acks == NONE:
-        if any(partition.error for topic in answers for partition in topic.partitions):
+        if any(row.answer.error for row in rows):
             # The only way to tell a client that wants no answer; it then asks for metadata again.
             call.caller.drop("refused", "a produce with acks=0 could not be appended")
         return None
@@ -52,15 +73,34 @@ async def produce(modern: Modern, call: Call) -> Struct | None:
     return Struct(topics=answers)
 
 
-def _append(modern: Modern, call: Call, topic: str, number: int, records: bytes | None) -> Appended:
-    if call.body.acks not in (ALL, NONE, LEADER):
-        raise Refused(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={call.body.acks}; -1 (all), 0 and 1 mean something")
-    partition = modern.local_partition(topic, number, create=True)
-    batches = decode_batches(records or b"", modern.max_inflated)
-    for batch in batches:
-        _check(call, batch, len(batches))
-        _tell_what_is_not_kept(modern, call, topic, batch)
-    return modern.intake.append(topic, partition, batches)
+def _is_for_us(modern: Modern, call: Call, row: _Row) -> bool:
+    try:
+        if call.body.acks not in (ALL, NONE, LEADER):
+            raise Refused(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={call.body.acks}; -1 (all), 0 and 1 mean something")
+        row.partition = modern.local_partition(row.topic, row.answer.index, create=True)
+    except Kafka2011Error as error:
+        row.refuse(error)
+        return False
+    return True
+
+
+async def _unpacked(modern: Modern, call: Call, partitions: list[bytes]) -> list[Found]:
+    """The batches of all partitions; if that takes long, in a thread, and this client's next requests wait."""
+    found = modern.unpacker.quickly(partitions)
+    if found is not None:
+        return found
+    budget = modern.broker.request_budget()
+    work = modern.broker.unpacking.do(lambda: modern.unpacker.unpack(partitions, budget))
+    return await call.caller.alone(sum(map(len, partitions)), work)
+
+
+def _append(modern: Modern, call: Call, row: _Row, found: Found) -> Appended:
+    if isinstance(found, Kafka2011Error):
+        raise found
+    for one in found:
+        _check(call, one.batch, len(found))
+        _tell_what_is_not_kept(modern, call, row.topic, one.batch)
+    return modern.intake.append(row.topic, row.partition, found)
 
 
 def _check(call: Call, batch: Batch, n_batches: int) -> None:
@@ -79,7 +119,7 @@ def _check(call: Call, batch: Batch, n_batches: int) -> None:
 
 
 def _tell_what_is_not_kept(modern: Modern, call: Call, topic: str, batch: Batch) -> None:
-    dropped = {"keys": batch.n_keys > 0, "headers": batch.n_headers > 0, "nulls": None in batch.values}
+    dropped = {"keys": batch.n_keys > 0, "headers": batch.n_headers > 0, "nulls": batch.n_nulls > 0}
     for what, present in dropped.items():
         if present and call.first_time(f"not kept: {what}"):
             modern.journal.emit(NotKept(client=call.client_id, **call.peer, topic=topic, what=what))

@@ -28,13 +28,14 @@ class Refused(Kafka2011Error):
 
 _CODES: tuple[tuple[type[Kafka2011Error], ErrorCode], ...] = (
     (OffsetOutOfRange, ErrorCode.OFFSET_OUT_OF_RANGE),
+    # Before InvalidMessage, which a client would send again: this one it cuts up, or gives up.
+    (MessageTooLarge, ErrorCode.MESSAGE_TOO_LARGE),
     (InvalidMessage, ErrorCode.CORRUPT_MESSAGE),
     (InvalidMessageSize, ErrorCode.CORRUPT_MESSAGE),
     (OldMessageFormat, ErrorCode.INVALID_RECORD),
     (UnknownCompression, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
     (WrongPartition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     (IllegalTopicName, ErrorCode.INVALID_TOPIC),
-    (MessageTooLarge, ErrorCode.MESSAGE_TOO_LARGE),
     (LogError, ErrorCode.KAFKA_STORAGE_ERROR),
     (RequestTimedOut, ErrorCode.REQUEST_TIMED_OUT),
 )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock, Cooperator
 
 from consumers.group_protocol.batches import decode_batches
@@ -66,6 +68,11 @@ def test_the_start_of_any_offset_is_found(log: Log) -> None:
     assert len(log.segments()) > 5
 
 
+def at_once(work: Callable[[], Any]) -> Deferred[Any]:
+    """A thread that is done before it is asked."""
+    return succeed(work())
+
+
 def read(bridge: Bridge, clock: Clock, log: Log, offset: int, size: int) -> list[tuple[int, bytes]]:
     """What a fetch gives, as (offset, value)."""
     from kafka.record import MemoryRecords
@@ -85,7 +92,7 @@ def test_reading_on_from_each_last_record_gives_everything_once(log: Log) -> Non
     starts = fill(log, rng, 400)
     wrapped = log.append(encode_set([b"in %d" % n for n in range(50)], codec=Codec.GZIP), 50)
     log.flush()
-    bridge = Bridge(Cooperator(scheduler=lambda step: clock.callLater(0, step)), Journal())
+    bridge = Bridge(Cooperator(scheduler=lambda step: clock.callLater(0, step)), Journal(), at_once)
 
     offset, values = 0, []
     for _ in range(len(starts) + 50):
@@ -113,7 +120,7 @@ def test_a_wrapper_with_more_messages_than_bytes_is_told_of(log: Log) -> None:
     log.append(encode_set([b""] * 5000, codec=Codec.GZIP), 5000)
     log.flush()
     journal, clock = Journal(), Clock()
-    bridge = Bridge(Cooperator(scheduler=lambda step: clock.callLater(0, step)), journal)
+    bridge = Bridge(Cooperator(scheduler=lambda step: clock.callLater(0, step)), journal, at_once)
 
     records = read(bridge, clock, log, 0, 1 << 20)
 
@@ -131,3 +138,42 @@ def test_batches_become_messages() -> None:
     assert stored.first_offset(500) == 500 + 10
     with pytest.raises(MessageTooLarge):
         to_messages(batch, 1)
+
+
+def test_an_answer_is_bounded_by_what_it_inflates_to(log: Log) -> None:
+    """Issue 19 B2: two hundred wrappers of a megabyte each come in many answers, each of a few, none left out."""
+    wrapper = encode_set([bytes(990)] * 1000, codec=Codec.GZIP)
+    for _ in range(20):
+        log.append(wrapper, 1000)
+    log.flush()
+    clock = Clock()
+    asked: list[str] = []
+
+    def in_a_thread(work: Callable[[], Any]) -> Deferred[Any]:
+        asked.append("work")
+        return succeed(work())
+
+    bridge = Bridge(Cooperator(scheduler=lambda step: clock.callLater(0, step)), Journal(), in_a_thread)
+    offset, sizes = 0, []
+    while offset < log.flushed_offset:
+        records = read(bridge, clock, log, offset, 2 << 20)
+        sizes.append(sum(len(value) for _, value in records))
+        offset = records[-1][0] + 1
+
+    assert sum(sizes) == 20 * 990 * 1000
+    assert max(sizes) < 4 << 20
+    assert len(asked) == len(sizes), "none of it was done on the network's thread"
+
+
+def test_plain_messages_are_served_where_they_are_asked_for(log: Log) -> None:
+    """Issue 19 B2: what is quick needs no thread, and wrappers of a few messages are quick."""
+    log.append(encode_set([b"x" * 100] * 500), 500)
+    log.append(encode_set([b"y" * 100] * 500, codec=Codec.GZIP), 500)
+    log.flush()
+
+    def never(work: Callable[[], Any]) -> Deferred[Any]:
+        raise AssertionError("a thread for this")
+
+    clock = Clock()
+    bridge = Bridge(Cooperator(scheduler=lambda step: clock.callLater(0, step)), Journal(), never)
+    assert len(read(bridge, clock, log, 0, 1 << 20)) == 1000
