@@ -24,8 +24,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hadoop_etl.cluster import Cluster
+from hadoop_etl.columns import Ints
 from hadoop_etl.cuts import Split
-from hadoop_etl.decode import Format, make_decoder, time_column
+from hadoop_etl.decode import Format, make_decoder
 from hadoop_etl.formats import AUDIT_TOPIC
 from hadoop_etl.reading import events
 from hadoop_etl.task import read_split
@@ -137,7 +138,8 @@ def loaded_counts(table: TopicTable, window_ms: int, since_ms: int) -> Counter[i
     # By time, not by day: the table's log holds each file's times, and days may be those of a time zone.
     wanted = pc.field("ts") >= pa.scalar(since_ms, pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC"))
     for batch in events(table).to_batches(columns=["ts"], filter=wanted):
-        _count(pc.cast(batch.column(0), pa.timestamp("ms", tz="UTC"), safe=False), window_ms, counts)
+        times = pc.cast(batch.column(0), pa.timestamp("ms", tz="UTC"), safe=False)
+        _count(pc.drop_null(pc.cast(times, pa.int64())).to_numpy(zero_copy_only=False), window_ms, counts)
     return counts
 
 
@@ -149,7 +151,7 @@ def waiting_counts(table: TopicTable, cluster: Cluster, window_ms: int) -> Count
     if noted is None:
         return counts
     form = Format.from_dict(noted)
-    decoder, column = make_decoder(form), time_column(form)
+    decoder, column = make_decoder(form), form.time_column()
     for part, offset in state.offsets.items():
         if part.broker_id not in cluster.brokers:
             continue
@@ -163,11 +165,11 @@ def waiting_counts(table: TopicTable, cluster: Cluster, window_ms: int) -> Count
             for rows in frames.rows:
                 columns = decoder.decode(rows.payload).columns
                 if column in columns.column_names and columns.num_rows:
-                    _count(columns.column(column).combine_chunks(), window_ms, counts)
+                    time_ms, known, _ = form.time.read(columns.column(column).combine_chunks())
+                    _count(time_ms[known], window_ms, counts)
     return counts
 
 
-def _count(times: pa.Array, window_ms: int, counts: Counter[int]) -> None:
-    numbers = pc.drop_null(pc.cast(times, pa.int64())).to_numpy(zero_copy_only=False)
-    starts, found = np.unique(numbers - numbers % window_ms, return_counts=True)
+def _count(time_ms: Ints, window_ms: int, counts: Counter[int]) -> None:
+    starts, found = np.unique(time_ms - time_ms % window_ms, return_counts=True)
     counts.update(dict(zip(starts.tolist(), found.tolist(), strict=True)))

@@ -59,6 +59,7 @@ class LoadLocked(LoadError):
     """Another load holds the lock of this warehouse."""
 
     retriable: ClassVar[bool] = True
+    exit_code: ClassVar[int] = 4
 
 
 class CannotRewind(LoadError):

@@ -20,6 +20,16 @@ class LoadPlanned(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunnerChosen(Event):
+    """What runs the tasks, and why."""
+
+    section: ClassVar[str] = "4"
+    load: str
+    master: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoadProgress(Event):
     """Emitted at most once a second."""
 
@@ -40,6 +50,17 @@ class TaskFailed(Event):
     level: ClassVar[int] = logging.WARNING
     section: ClassVar[str] = "4"
     load: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerDied(Event):
+    """A worker died of a split, which is now read in halves until the message is found."""
+
+    level: ClassVar[int] = logging.WARNING
+    section: ClassVar[str] = "4"
+    load: str
+    topic: str
     reason: str
 
 

@@ -10,7 +10,7 @@ dead row, with its bytes and the reason, and the walk goes on where two entries 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,10 +20,9 @@ import pyarrow.compute as pc
 from isal.isal_zlib import crc32
 
 from hadoop_etl.checksum import combined
+from hadoop_etl.wrappers import Opening
 from kafka2011.errors import WireError
-from kafka2011.wire import DEFAULT_LIMITS
-from kafka2011.wire.compression import decompress
-from kafka2011.wire.message import CODEC_MASK, Codec
+from kafka2011.wire.message import CODEC_MASK
 
 MAX_ENTRY = 64 << 20
 """No entry is longer: a length beyond it is damage, whatever follows."""
@@ -64,19 +63,28 @@ class Frames:
     size: int
     rows: list[Rows] = field(default_factory=list)
     dead: list[DeadRow] = field(default_factory=list)
+    is_cut: bool = False
+    """Ended early because wrappers held much; what follows is good as far as anyone looked."""
 
 
-def read_frames(data: bytes, offset: int, *, at_end: bool) -> Frames:
+def read_frames(data: bytes, offset: int, *, at_end: bool, sealed: Collection[int] = ()) -> Frames:
     """Read the entries of ``data``, which begins at ``offset`` of the partition.
 
     An entry that is not wholly there ends the chunk, unless ``at_end`` says that no more bytes belong to the range:
-    then it is damage. ``size`` 0 means: not even one entry, bring more bytes.
+    then it is damage. ``size`` 0 means: not even one entry, bring more bytes. Wrappers at the offsets ``sealed`` are
+    not opened: each is one dead row.
     """
+    return _read(data, offset, at_end, Opening(sealed))
+
+
+def _read(data: bytes, offset: int, at_end: bool, opening: Opening) -> Frames:
     bounds = _walk(data)
     frames = Frames(size=int(bounds[-1]))
-    if not _whole(data, bounds, frames, offset) or _is_damage(data, frames.size, at_end):
+    if not _whole(data, bounds, frames, offset, opening) or (
+        not frames.is_cut and _is_damage(data, frames.size, at_end)
+    ):
         frames = Frames(size=0)
-        _salvage(data, offset, at_end, frames)
+        _salvage(data, offset, at_end, frames, opening)
     return frames
 
 
@@ -125,7 +133,7 @@ def _is_damage(data: bytes, position: int, at_end: bool) -> bool:
     return not (5 <= size <= MAX_ENTRY and size > left - 4)
 
 
-def _whole(data: bytes, bounds: Ints, frames: Frames, offset: int) -> bool:
+def _whole(data: bytes, bounds: Ints, frames: Frames, offset: int, opening: Opening) -> bool:
     """Read entries that are all well; False if any is not."""
     count = len(bounds) - 1
     if not count:
@@ -145,11 +153,15 @@ def _whole(data: bytes, bounds: Ints, frames: Frames, offset: int) -> bool:
     codec = np.where(magic == 1, raw[starts + 5] & CODEC_MASK, 0)
     plain = codec == 0
     everything = bool(plain.all())
+    for i in () if everything else np.flatnonzero(~plain):
+        if opening.is_full:
+            frames.size, frames.is_cut = int(starts[i]), True
+            plain[i:] = False
+            break
+        place = offset + int(starts[i])
+        _open(payload[int(i)].as_py(), int(codec[i]), place, offset + int(ends[i]), frames, opening)
     kept = payload if everything else payload.filter(pa.array(plain))
     frames.rows.append(Rows(offset + starts[plain], np.zeros(len(kept), dtype=np.int64), offset + ends[plain], kept))
-    if not everything:
-        for i in np.flatnonzero(~plain):
-            _open(payload[int(i)].as_py(), int(codec[i]), offset + int(starts[i]), offset + int(ends[i]), frames)
     return True
 
 
@@ -183,10 +195,14 @@ def _content(payload: pa.Array) -> memoryview | bytes:
 # -- wrappers -------------------------------------------------------------------------------------------------------
 
 
-def _open(payload: bytes, codec: int, offset: int, next_offset: int, frames: Frames) -> None:
+def _open(payload: bytes, codec: int, offset: int, next_offset: int, frames: Frames, opening: Opening) -> None:
     """Add the messages inside a wrapper; one that cannot be opened, or holds none, is a dead row."""
+    opening.begin()
     try:
-        pieces = _inside(payload, codec)
+        if offset in opening.sealed and opening.depth == 0:
+            raise WireError("a worker died of this wrapper; it is kept closed")
+        pieces = _inside(payload, codec, opening)
+        opening.count(sum(1 if isinstance(piece, DeadRow) else len(piece) for piece in pieces))
     except WireError as error:
         frames.dead.append(DeadRow(offset, 0, next_offset, payload, str(error)))
         return
@@ -204,12 +220,14 @@ def _open(payload: bytes, codec: int, offset: int, next_offset: int, frames: Fra
         frames.dead.append(DeadRow(offset, 0, next_offset, payload, "an empty wrapper: there is no message inside"))
 
 
-def _inside(payload: bytes, codec: int) -> list[pa.Array | DeadRow]:
+def _inside(payload: bytes, codec: int, opening: Opening) -> list[pa.Array | DeadRow]:
     """The messages of a wrapper in order: arrays of payloads and dead rows between them."""
-    if codec not in (Codec.GZIP, Codec.SNAPPY):
-        raise WireError(f"a message names codec {codec}, which does not exist")
-    data = decompress(Codec(codec), payload, DEFAULT_LIMITS.max_inflated)
-    inner = read_frames(data, 0, at_end=True)
+    data = opening.open(payload, codec)
+    opening.depth += 1
+    try:
+        inner = _read(data, 0, True, opening)
+    finally:
+        opening.depth -= 1
     pieces: list[tuple[int, int, pa.Array | DeadRow]] = []
     for rows in inner.rows:
         pieces.append((int(rows.offset[0]) if len(rows) else 0, int(rows.index[0]) if len(rows) else 0, rows.payload))
@@ -222,7 +240,7 @@ def _inside(payload: bytes, codec: int) -> list[pa.Array | DeadRow]:
 # -- damage ---------------------------------------------------------------------------------------------------------
 
 
-def _salvage(data: bytes, offset: int, at_end: bool, frames: Frames) -> None:
+def _salvage(data: bytes, offset: int, at_end: bool, frames: Frames, opening: Opening) -> None:
     """Go entry by entry: runs of good ones as columns, each damage as one dead row."""
     position, end = 0, len(data)
     while position < end:
@@ -232,9 +250,12 @@ def _salvage(data: bytes, offset: int, at_end: bool, frames: Frames) -> None:
         if stop > position:
             bounds = _walk(data[position:stop])
             part = Frames(size=0)
-            assert _whole(data[position:stop], bounds, part, offset + position)
+            assert _whole(data[position:stop], bounds, part, offset + position, opening)
             frames.rows += part.rows
             frames.dead += part.dead
+            if part.is_cut:
+                position += part.size
+                break
             position = stop
             continue
         if not at_end and not _is_damage(data, position, at_end) and not _is_whole(data, position):

@@ -12,21 +12,26 @@ Paper: §4.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 from hadoop_etl.columns import DAY_MS, day_of
 from hadoop_etl.decode import make_decoder
 from hadoop_etl.errors import LoadError, TilingBroken, TooManyDead
-from hadoop_etl.events import CutsRefused, LoadProgress, LoadPublished, TaskFailed, TopicFailed
+from hadoop_etl.events import CutsRefused, LoadProgress, LoadPublished, TaskFailed, TopicFailed, WorkerDied
+from hadoop_etl.failures import isolated
 from hadoop_etl.gaps import fill_gaps, record_gap
+from hadoop_etl.halving import Halving
 from hadoop_etl.ledger import Position
 from hadoop_etl.plan import CHUNK_SIZE, Plan, Range, TopicPlan
 from hadoop_etl.quarantine import Change
 from hadoop_etl.runners import Runner
-from hadoop_etl.task import Done, Work
+from hadoop_etl.task import Done, Lost, Result, Work
 from hadoop_etl.tiling import check_rows, winners
 from hadoop_etl.warehouse import TopicTable, Warehouse
+from kafka2011.client import BrokerConnection
 from kafka2011.clock import SYSTEM_CLOCK, Clock
 from kafka2011.events import Journal
 from kafka2011.failpoints import fail_point
@@ -72,6 +77,16 @@ class Outcome:
         return all(topic.error is None for topic in self.topics)
 
 
+def all_done(found: Iterable[Result]) -> list[Done]:
+    """What the tasks of a topic did, if none of them is lost."""
+    done = []
+    for one in found:
+        if isinstance(one, Lost):
+            raise LoadError(one.reason)
+        done.append(one)
+    return done
+
+
 class Load:
     """One execution of one plan. Thread: one."""
 
@@ -94,31 +109,47 @@ class Load:
         """Load and publish; a topic that fails does not keep the others from being published."""
         began = self._clock.monotonic()
         outcome = Outcome(plan)
-        waiting: list[TopicPlan] = []
+        waiting: list[tuple[TopicPlan, TopicOutcome]] = []
         for topic in plan.topics:
             result = TopicOutcome(topic.topic, missing=topic.missing)
             outcome.topics.append(result)
-            table = self._warehouse.table(topic.topic)
-            table.settle()
-            published = table.published(plan.load, topic.version)
-            if published is not None:
-                result.version, result.note = published, "was published before by this plan"
-            elif not any(part.is_news for part in topic.ranges):
-                result.note = "nothing new"
-            else:
-                waiting.append(topic)
-                self._prepare(table, topic)
-        done = self._run_tasks(plan, waiting)
-        for topic in waiting:
-            result = next(r for r in outcome.topics if r.topic == topic.topic)
-            try:
-                self._publish(plan, topic, [d for d in done if d.work.topic == topic.topic], result)
-            except LoadError as error:
-                result.error = str(error)
-                self._journal.emit(TopicFailed(load=plan.load, topic=topic.topic, reason=str(error)))
+            with self._alone(plan, result):
+                if self._is_waiting(plan, topic, result):
+                    waiting.append((topic, result))
+        found = self._run_tasks(plan, [topic for topic, _ in waiting])
+        for topic, result in waiting:
+            with self._alone(plan, result):
+                self._publish(plan, topic, [one for one in found if one.work.topic == topic.topic], result)
         outcome.seconds = self._clock.monotonic() - began
         outcome.failed_tasks = self._failed
         return outcome
+
+    @contextmanager
+    def _alone(self, plan: Plan, result: TopicOutcome) -> Iterator[None]:
+        """A failure in here, of whatever kind, is this topic's and is on the report."""
+
+        def failed(reason: str) -> None:
+            result.error = reason
+            self._journal.emit(TopicFailed(load=plan.load, topic=result.topic, reason=reason))
+
+        with isolated(failed):
+            yield
+
+    def _is_waiting(self, plan: Plan, topic: TopicPlan, result: TopicOutcome) -> bool:
+        """Tell whether there is something to load, and make the table ready for it."""
+        if topic.error is not None:
+            raise LoadError(topic.error)
+        table = self._warehouse.table(topic.topic)
+        table.settle()
+        published = table.published(plan.load, topic.version)
+        if published is not None:
+            result.version, result.note = published, "was published before by this plan"
+        elif not any(part.is_news for part in topic.ranges):
+            result.note = "nothing new"
+        else:
+            self._prepare(table, topic)
+            return True
+        return False
 
     def _prepare(self, table: TopicTable, topic: TopicPlan) -> None:
         """Make the table and its new columns. Harmless if the load dies now: no row, no offset."""
@@ -126,7 +157,7 @@ class Load:
         table.create(columns, topic.by_hour)
         table.add_columns(columns)
 
-    def _run_tasks(self, plan: Plan, topics: Sequence[TopicPlan]) -> list[Done]:
+    def _run_tasks(self, plan: Plan, topics: Sequence[TopicPlan]) -> list[Result]:
         works = [self._work(plan, t, p, i) for t in topics for p in t.ranges for i in range(len(p.splits))]
         total = sum(work.split.end - work.split.start for work in works)
         began = self._clock.monotonic()
@@ -147,7 +178,20 @@ class Load:
                 )
             )
 
-        return self._runner.run(works, on_progress) if works else []
+        found = self._runner.run(works, on_progress) if works else []
+        return [self._rescued(plan, one) if isinstance(one, Lost) and one.died else one for one in found]
+
+    def _rescued(self, plan: Plan, lost: Lost) -> Result:
+        """Load in halves what a worker died of, but for the message that killed it."""
+        work = lost.work
+        self._journal.emit(WorkerDied(load=plan.load, topic=work.topic, reason=lost.reason))
+        found: list[Result] = []
+        reasons: list[str] = []
+        with isolated(reasons.append), BrokerConnection(work.address.host, work.address.port) as connection:
+            fetch = partial(connection.fetch, work.topic, work.part.partition)
+            search = Halving(lambda works: self._runner.run(works, lambda done, failed: None), fetch)
+            found.append(search.rescue(lost))
+        return found[0] if found else Lost(work, f"{lost.reason}; and then: {reasons[0]}")
 
     def _work(self, plan: Plan, topic: TopicPlan, part: Range, number: int) -> Work:
         table = self._warehouse.table(topic.topic)
@@ -167,14 +211,15 @@ class Load:
             deadline_ms=self._deadline_ms,
         )
 
-    def _publish(self, plan: Plan, topic: TopicPlan, done: Sequence[Done], result: TopicOutcome) -> None:
+    def _publish(self, plan: Plan, topic: TopicPlan, found: Sequence[Result], result: TopicOutcome) -> None:
+        done = all_done(found)
         try:
             ends, taken = self._verify(topic, done)
         except TilingBroken as error:
             self._journal.emit(CutsRefused(load=plan.load, topic=topic.topic, reason=str(error)))
             again = plan.without_probed_cuts(topic.topic)
             topic = next(t for t in again.topics if t.topic == topic.topic)
-            ends, taken = self._verify(topic, self._run_tasks(again, [topic]))
+            ends, taken = self._verify(topic, all_done(self._run_tasks(again, [topic])))
         self._count(topic, ends, taken, result)
         fail_point("etl.verify")
         table = self._warehouse.table(topic.topic)
@@ -256,5 +301,6 @@ class Load:
             reasons = ", ".join(f"{count} x {reason}" for reason, count in result.reasons.most_common(3))
             raise TooManyDead(
                 f"{topic.topic}: {result.dead} of {result.rows + result.dead} messages cannot be read ({reasons}), "
-                f"more than the {allowed:.4%} allowed; nothing of this topic was published"
+                f"more than the {allowed:.4%} allowed; nothing of this topic was published. Look at the messages with "
+                "'kafka2011 fetch', mend the format, or say --max-dead 100% to publish what can be read"
             )

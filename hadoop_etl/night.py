@@ -8,18 +8,15 @@ Paper: §4.
 
 from __future__ import annotations
 
-import shlex
-import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from hadoop_etl import report as reports
-from hadoop_etl.audit import Window, audit, exit_code
+from hadoop_etl.audit import Window, audit
 from hadoop_etl.cluster import Cluster
 from hadoop_etl.columns import HOUR_MS
-from hadoop_etl.errors import LoadError
 from hadoop_etl.events import LoadPlanned
+from hadoop_etl.failures import isolated
 from hadoop_etl.formats import AUDIT_TOPIC
 from hadoop_etl.gaps import gaps_of
 from hadoop_etl.job import Load, Outcome
@@ -27,11 +24,10 @@ from hadoop_etl.lock import locked
 from hadoop_etl.plan import Plan, Range, TopicPlan, new_load
 from hadoop_etl.planning import Options, Planner, check_still_fits
 from hadoop_etl.runners import Runner
-from hadoop_etl.state import KEEP_DAYS, save_plan, save_report
-from hadoop_etl.storage import write_text
+from hadoop_etl.state import save_plan
+from hadoop_etl.telling import Telling
 from hadoop_etl.warehouse import Warehouse
 from kafka2011.clock import SYSTEM_CLOCK, Clock
-from kafka2011.errors import Kafka2011Error
 from kafka2011.events import Journal
 from kafka2011.failpoints import fail_point
 from kafka2011.types import BrokerPartition
@@ -51,30 +47,22 @@ class Night:
     clock: Clock = SYSTEM_CLOCK
     max_dead: float | None = None
     max_minutes: float | None = None
-    metrics_file: str | None = None
-    notify: str | None = None
-    keep_days: int = KEEP_DAYS
+    telling: Telling = field(default_factory=Telling)
 
     def run(self, topics: Sequence[str] = (), plan: Plan | None = None) -> dict[str, Any]:
         """Load the topics, or exactly ``plan``; returns the report."""
-        with locked(self.warehouse, "etl run"):
-            try:
-                if plan is None:
-                    plan = Planner(self.warehouse, self.cluster, self.options, self.clock).plan(topics)
-                else:
-                    check_still_fits(self._unpublished(plan), self.warehouse, self.cluster)
-            except LoadError as failure:
-                # A night that could not even be planned (a retention gap, say) is on record like any other.
-                moment = self.clock.wall_ms()
-                self._report(Outcome(Plan(new_load(moment), moment, self.warehouse.root)), [], str(failure))
-                raise
+        with self.telling.watching(self.warehouse.root), locked(self.warehouse, "etl run"):
+            if plan is None:
+                plan = Planner(self.warehouse, self.cluster, self.options, self.clock).plan(topics)
+            else:
+                check_still_fits(self._unpublished(plan), self.warehouse, self.cluster)
             return self._execute(plan)
 
     def backfill(
         self, topic: str, part: BrokerPartition | None = None, start: int | None = None, end: int | None = None
     ) -> dict[str, Any]:
         """Load what the table lacks and the brokers hold: recorded gaps, and offsets before its first."""
-        with locked(self.warehouse, "etl backfill"):
+        with self.telling.watching(self.warehouse.root), locked(self.warehouse, "etl backfill"):
             return self._execute(self.plan_backfill(topic, part, start, end))
 
     def plan_backfill(
@@ -127,14 +115,12 @@ class Night:
             max_dead=self.max_dead,
             deadline_ms=deadline,
         )
-        outcome, windows, error = Outcome(plan), list[Window](), None
-        try:
+        outcome, windows, errors = Outcome(plan), list[Window](), list[str]()
+        with isolated(errors.append):
             outcome = load.run(plan)
             fail_point("etl.audit")
             windows = self._audit(outcome)
-        except (Kafka2011Error, OSError) as failure:
-            error = str(failure)
-        return self._report(outcome, windows, error)
+        return self.telling.tell(self.warehouse, outcome, windows, errors[0] if errors else None)
 
     def _audit(self, outcome: Outcome) -> list[Window]:
         """Audit the time this load touched, a week at most."""
@@ -144,23 +130,3 @@ class Night:
         since = max(min(hours) * HOUR_MS, max(hours) * HOUR_MS - AUDIT_BACK_MS)
         touched = [t.topic for t in outcome.topics if t.topic != AUDIT_TOPIC]
         return audit(self.warehouse, now_ms=outcome.plan.created_ms, since_ms=since, topics=touched)
-
-    def _report(self, outcome: Outcome, windows: Sequence[Window], error: str | None) -> dict[str, Any]:
-        report = reports.as_dict(outcome, windows, error)
-        report["audit"]["exit_code"] = exit_code(windows)
-        where = save_report(self.warehouse, report, outcome.plan, self.keep_days)
-        if self.metrics_file:
-            write_text(self.metrics_file, reports.prometheus(report))
-        fail_point("etl.report")
-        if self.notify:
-            report["notified"] = self._tell(where)
-        return report
-
-    def _tell(self, where: str) -> bool:
-        """Run the person's command with the path of the report; its failure is no failure of the load."""
-        try:
-            return subprocess.run([*shlex.split(self.notify or ""), where], timeout=60, check=False).returncode == 0
-        except (OSError, subprocess.TimeoutExpired):
-            return False
-
-

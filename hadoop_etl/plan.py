@@ -67,6 +67,8 @@ class TopicPlan:
     """Partitions left out because their broker is not registered now."""
     version: int = -1
     """The table's version when the plan was made: if this plan was published, it was after that."""
+    error: str | None = None
+    """Why this topic could not be planned; the others are."""
 
     @property
     def size(self) -> int:
@@ -127,8 +129,9 @@ class Plan:
                 {**asdict(part), "part": str(part.part), "address": asdict(part.address)} for part in topic.ranges
             ]
             entry = {"topic": topic.topic, "format": topic.form.as_dict(), "by_hour": topic.by_hour}
-            entry["version"] = topic.version
-            topics.append({**entry, "ranges": ranges, "missing": [str(part) for part in topic.missing]})
+            missing = [str(part) for part in topic.missing]
+            entry |= {"version": topic.version, "ranges": ranges, "missing": missing, "error": topic.error}
+            topics.append(entry)
         body = {"load": self.load, "kind": self.kind, "created_ms": self.created_ms, "warehouse": self.warehouse}
         return {**body, "topics": topics}
 
@@ -177,4 +180,6 @@ def _topic(found: Mapping[str, Any]) -> TopicPlan:
     )
     missing = tuple(BrokerPartition.parse(part) for part in found["missing"])
     form = Format.from_dict(found["format"])
-    return TopicPlan(found["topic"], form, found["by_hour"], ranges, missing, found["version"])
+    return TopicPlan(
+        found["topic"], form, found["by_hour"], ranges, missing, found["version"], found.get("error")
+    )

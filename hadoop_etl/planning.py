@@ -13,12 +13,13 @@ from hadoop_etl.cluster import Cluster
 from hadoop_etl.cuts import Fetch, cut, walk_to
 from hadoop_etl.decode import Format
 from hadoop_etl.errors import PlanChanged, RetentionGap, UnknownTopic
+from hadoop_etl.failures import isolated
 from hadoop_etl.formats import AUDIT_TOPIC, choose_format
 from hadoop_etl.ledger import Position, TableState
 from hadoop_etl.marks import check_mark, make_mark
 from hadoop_etl.plan import SPLIT_SIZE, Plan, Range, TopicPlan, new_load
 from hadoop_etl.warehouse import Warehouse
-from kafka2011.avro import TIME_FIELD, SchemaRegistry
+from kafka2011.avro import SchemaRegistry
 from kafka2011.clock import SYSTEM_CLOCK, Clock
 from kafka2011.types import BrokerPartition
 
@@ -30,7 +31,8 @@ class Options:
     formats: Mapping[str, str] = field(default_factory=dict)
     """Topic to raw, json, avro or auto."""
     schemas: SchemaRegistry | None = None
-    time_field: str = TIME_FIELD
+    times: Mapping[str, str] = field(default_factory=dict)
+    """What was said of the events' time: time_field, time_format, time_zone, or some of them."""
     by_hour: bool = False
     start: str = "earliest"
     """Where a partition the table has never seen begins: earliest or latest."""
@@ -55,8 +57,16 @@ class Planner:
         names = list(topics) or [name for name in self._cluster.topics() if not name.startswith("_")]
         # The audit first: what its events count was sent before, so the other ends, read later, include it.
         names.sort(key=lambda name: (name != AUDIT_TOPIC, name))
-        planned = tuple(self._topic(name) for name in names)
+        planned = tuple(self._topic_or_reason(name) for name in names)
         return Plan(new_load(created_ms), created_ms, self._warehouse.root, planned)
+
+    def _topic_or_reason(self, topic: str) -> TopicPlan:
+        """What to load of a topic; if that cannot be told, why. The other topics have their night all the same."""
+        planned: list[TopicPlan] = []
+        reasons: list[str] = []
+        with isolated(reasons.append):
+            planned.append(self._topic(topic))
+        return planned[0] if planned else TopicPlan(topic, Format(), False, (), error=reasons[0])
 
     def _topic(self, topic: str) -> TopicPlan:
         table = self._warehouse.table(topic)
@@ -154,7 +164,7 @@ class Planner:
         return choose_format(
             topic,
             self._options.formats.get(topic, "auto"),
-            self._options.time_field,
+            self._options.times,
             registry=self._options.schemas,
             noted=state.notes.get("format"),
             sample=lambda: self._cluster.sample(topic, starts),

@@ -7,8 +7,10 @@ from hadoop_etl.events import (
     LoadPlanned,
     LoadProgress,
     LoadPublished,
+    RunnerChosen,
     TaskFailed,
     TopicFailed,
+    WorkerDied,
 )
 from kafka2011.cli.output import note
 from kafka2011.events import Entry
@@ -32,9 +34,11 @@ class ProgressLines:
         elif isinstance(event, LoadPlanned):
             size = event.bytes / _MB
             note(f"{event.load} planned {event.topics} topics, {event.splits} splits, {size:.1f} MB; hash {event.hash}")
+        elif isinstance(event, RunnerChosen):
+            note(f"{event.load} runs with --master {event.master}: {event.why}")
         elif isinstance(event, LoadPublished):
             note(f"{event.load} published {event.topic} version {event.version}: {event.rows} rows, {event.dead} dead")
-        elif isinstance(event, (TaskFailed, TopicFailed, CutsRefused)):
+        elif isinstance(event, (TaskFailed, TopicFailed, CutsRefused, WorkerDied)):
             note(f"{event.load} {event.name.replace('_', ' ')}: {event.reason}")
 
     def _progress(self, event: LoadProgress) -> str:

@@ -14,8 +14,11 @@ from typing import Any
 from jinja2 import Environment
 
 from hadoop_etl.audit import CANNOT_TELL, COMPLETE, Window
+from hadoop_etl.audit import exit_code as audit_code
 from hadoop_etl.columns import HOUR_MS
 from hadoop_etl.job import Outcome, TopicOutcome
+
+FAILED, COULD_NOT_TELL, HALF_DONE = 1, 3, 5
 
 MOST_WINDOWS = 200
 MOST_HOURS = 24 * 14
@@ -30,8 +33,15 @@ def as_dict(outcome: Outcome, windows: Sequence[Window], error: str | None = Non
     # Windows that do not add up first; of the rest only as many as a page holds.
     judged = sorted(windows, key=lambda w: (w.verdict == COMPLETE, w.verdict == CANNOT_TELL, w.topic, w.start_ms))
     partial = any(t["left"] or t["missing"] for t in topics)
-    state = "failed" if error or not outcome.ok else "partial" if partial else "committed"
-    return {
+    failed = [t for t in topics if t["error"]]
+    state = "committed"
+    if error or (failed and len(failed) == len(topics)):
+        state = "failed"
+    elif failed:
+        state = "half done"
+    elif partial:
+        state = "partial"
+    report = {
         "load": outcome.plan.load,
         "kind": outcome.plan.kind,
         "plan_hash": outcome.plan.hash,
@@ -51,8 +61,23 @@ def as_dict(outcome: Outcome, windows: Sequence[Window], error: str | None = Non
             "verdicts": dict(Counter(window.verdict.partition(" by ")[0] for window in windows)),
             "windows": [window.as_dict() for window in judged[:MOST_WINDOWS]],
             "windows_not_shown": max(len(windows) - MOST_WINDOWS, 0),
+            "exit_code": audit_code(windows),
         },
     }
+    report["exit_code"] = _exit_code(report)
+    return report
+
+
+def _exit_code(report: dict[str, Any]) -> int:
+    """What the command ends with (``cli``): published either way, unless it is 1 or 5; then whether it adds up."""
+    if report["state"] == "failed":
+        return FAILED
+    if report["state"] == "half done":
+        return HALF_DONE
+    # Without audit events nothing was claimed.
+    if report["audit"]["verdicts"] and report["audit"]["exit_code"]:
+        return int(report["audit"]["exit_code"])
+    return COULD_NOT_TELL if any(topic["missing"] for topic in report["topics"]) else 0
 
 
 def _topic(topic: TopicOutcome) -> dict[str, Any]:
@@ -106,14 +131,15 @@ def prometheus(report: dict[str, Any]) -> str:
     """The report as metrics, for the text-file collector of a node exporter."""
     lines: list[str] = []
 
-    def metric(name: str, text: str, samples: Sequence[tuple[str, float]]) -> None:
+    def metric(name: str, text: str, samples: Sequence[tuple[str, int | float]]) -> None:
         lines.append(f"# HELP kafka2011_etl_{name} {text}")
         lines.append(f"# TYPE kafka2011_etl_{name} gauge")
-        lines.extend(f"kafka2011_etl_{name}{labels} {value:g}" for labels, value in samples)
+        lines.extend(f"kafka2011_etl_{name}{labels} {value}" for labels, value in samples)
 
     topics = [(f'{{topic="{t["topic"]}"}}', t) for t in report["topics"]]
-    metric("last_load_timestamp_seconds", "When the last load was planned.", [("", report["created_ms"] / 1000)])
-    metric("last_load_ok", "1 if every topic was published.", [("", float(report["state"] == "committed"))])
+    metric("last_load_timestamp_seconds", "When the last load was planned.", [("", report["created_ms"] // 1000)])
+    metric("last_exit_code", "What the last load ended with: 0 done and it adds up.", [("", report["exit_code"])])
+    metric("last_load_ok", "1 if every topic was published.", [("", int(report["state"] == "committed"))])
     metric("seconds", "How long the last load took.", [("", report["seconds"])])
     metric("failed_tasks", "Attempts of tasks that failed.", [("", report["failed_tasks"])])
     metric("rows", "Readable messages loaded.", [(label, t["rows"]) for label, t in topics])
@@ -122,6 +148,6 @@ def prometheus(report: dict[str, Any]) -> str:
     metric("bytes", "Bytes loaded.", [(label, t["bytes"]) for label, t in topics])
     metric("lag_bytes", "Bytes planned and not loaded.", [(label, t["left"]) for label, t in topics])
     verdicts = report["audit"]["verdicts"]
-    samples = [(f'{{verdict="{v}"}}', float(verdicts.get(v, 0))) for v in (COMPLETE, "short", "over", CANNOT_TELL)]
+    samples = [(f'{{verdict="{v}"}}', verdicts.get(v, 0)) for v in (COMPLETE, "short", "over", CANNOT_TELL)]
     metric("audit_windows", "Audited windows by verdict.", samples)
     return "\n".join(lines) + "\n"

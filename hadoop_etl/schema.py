@@ -7,8 +7,7 @@ field that is added becomes a column whose old rows are null.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -36,14 +35,36 @@ _LOGICAL = {
 }
 
 
-def column_name(field: str) -> str:
-    """The warehouse column of an event's field."""
-    return field + "_" if field in OWN_COLUMNS else field
+MAX_PRECISION = 38
+"""Digits of a decimal column; a longer decimal is kept as text."""
 
 
-def columns_of(schema: Schema) -> pa.Schema:
-    """The warehouse columns of one schema."""
-    return pa.schema([pa.field(column_name(f["name"]), arrow_type(f["type"])) for f in schema["fields"]])
+def folded(name: str) -> str:
+    """A name as Delta, Spark and DuckDB compare it: they take ``who`` and ``WHO`` for one column."""
+    return name.casefold()
+
+
+def column_names(*schemas: Schema) -> dict[str, str]:
+    """The warehouse column of each field of these schemas, oldest first.
+
+    A name that is taken, by the load itself or by an earlier field, in capitals or not, gets trailing underscores. Who
+    came first keeps the name, so a column never changes its field.
+    """
+    taken, found = {folded(name) for name in OWN_COLUMNS}, dict[str, str]()
+    for field in (f["name"] for schema in schemas for f in schema["fields"]):
+        if field not in found:
+            column = field
+            while folded(column) in taken:
+                column += "_"
+            taken.add(folded(column))
+            found[field] = column
+    return found
+
+
+def columns_of(schema: Schema, names: Mapping[str, str] | None = None) -> pa.Schema:
+    """The warehouse columns of one schema; ``names`` if it is one of several of a topic."""
+    names = column_names(schema) if names is None else names
+    return pa.schema([pa.field(names[f["name"]], arrow_type(f["type"])) for f in schema["fields"]])
 
 
 def arrow_type(kind: Any) -> pa.DataType:
@@ -55,6 +76,8 @@ def arrow_type(kind: Any) -> pa.DataType:
         return _PRIMITIVES.get(kind, pa.string())
     name = kind["type"]
     if name == "record":
+        if not has_distinct_fields(kind):
+            return pa.string()
         return pa.struct([pa.field(f["name"], arrow_type(f["type"])) for f in kind["fields"]])
     if name == "array":
         return pa.list_(arrow_type(kind["items"]))
@@ -63,11 +86,19 @@ def arrow_type(kind: Any) -> pa.DataType:
     if name == "enum":
         return pa.string()
     if kind.get("logicalType") == "decimal":
+        if kind["precision"] > MAX_PRECISION:
+            return pa.string()
         return pa.decimal128(kind["precision"], kind.get("scale", 0))
     if name == "fixed":
         return pa.binary()
     logical = _LOGICAL.get((name, kind.get("logicalType", "")))
     return logical if logical is not None else arrow_type(name)
+
+
+def has_distinct_fields(record: Schema) -> bool:
+    """Tell whether every reader can tell the fields of a record apart; one that none can is kept as JSON text."""
+    names = [folded(f["name"]) for f in record["fields"]]
+    return bool(names) and len(set(names)) == len(names)
 
 
 def is_simple(kind: Any) -> bool:
@@ -78,7 +109,7 @@ def is_simple(kind: Any) -> bool:
     if isinstance(kind, str):
         return kind in _PRIMITIVES and kind != "null"
     if kind["type"] == "record":
-        return all(is_simple(f["type"]) for f in kind["fields"])
+        return has_distinct_fields(kind) and all(is_simple(f["type"]) for f in kind["fields"])
     if kind["type"] == "array":
         return is_simple(kind["items"])
     return kind["type"] in ("enum", *_PRIMITIVES) and kind.get("logicalType") != "decimal"
@@ -114,67 +145,13 @@ def merge(schemas: Iterable[pa.Schema], topic: str) -> pa.Schema:
     return pa.schema(list(fields.values()))
 
 
-def defaults_of(schema: Schema) -> dict[str, Any]:
+def defaults_of(schema: Schema, names: Mapping[str, str]) -> dict[str, Any]:
     """What a reader puts where an older event lacks the field: the default, unless it is null."""
-    return {
-        column_name(f["name"]): f["default"] for f in schema["fields"] if f.get("default") is not None
-    }
+    return {names[f["name"]]: f["default"] for f in schema["fields"] if f.get("default") is not None}
 
 
 JSON_TEXT = ["string", "bytes"]
 """A choice of types stands for a value kept as JSON text."""
-
-
-def infer(payloads: Sequence[bytes], topic: str) -> Schema:
-    """An event schema for JSON payloads without one: the fields seen in a sample, all of them nullable."""
-    whole: Any = "null"
-    for payload in payloads:
-        try:
-            event = json.loads(payload)
-        except ValueError:
-            continue  # an undecodable message has nothing to teach; the load will quarantine it
-        if isinstance(event, dict):
-            whole = _unite(whole, _type_of(event))
-    fields = whole["fields"] if isinstance(whole, dict) else []
-    return {"type": "record", "name": "Event", "doc": f"inferred from {topic}", "fields": fields}
-
-
-def _type_of(value: Any) -> Any:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, int):
-        return "long"
-    if isinstance(value, float):
-        return "double"
-    if isinstance(value, str):
-        return "string"
-    if isinstance(value, dict) and value:
-        fields = [{"name": n, "type": ["null", _type_of(v)], "default": None} for n, v in value.items()]
-        return {"type": "record", "name": "Record", "fields": fields}
-    items: Any = "null"
-    for item in value:
-        items = _unite(items, _type_of(item))
-    return {"type": "array", "items": items} if value else JSON_TEXT
-
-
-def _unite(one: Any, other: Any) -> Any:
-    """The type that holds both; JSON text where there is none."""
-    if one == other or other == "null":
-        return one
-    if one == "null":
-        return other
-    if {str(one), str(other)} == {"long", "double"}:
-        return "double"
-    if isinstance(one, dict) and isinstance(other, dict) and one["type"] == other["type"]:
-        if one["type"] == "array":
-            return {"type": "array", "items": _unite(one["items"], other["items"])}
-        fields = {f["name"]: f["type"][1] for f in one["fields"]}
-        for f in other["fields"]:
-            fields[f["name"]] = _unite(fields.get(f["name"], "null"), f["type"][1])
-        return {**one, "fields": [{"name": n, "type": ["null", t], "default": None} for n, t in fields.items()]}
-    return JSON_TEXT
 
 
 AUDIT_SCHEMA: Schema = {

@@ -34,7 +34,7 @@ from hadoop_etl.formats import choose_format
 from hadoop_etl.plan import CHUNK_SIZE, SPLIT_SIZE
 from hadoop_etl.source_rows import BASE, SourceRows
 from hadoop_etl.task import read_split
-from kafka2011.avro import TIME_FIELD, FileSchemaRegistry
+from kafka2011.avro import FileSchemaRegistry
 from kafka2011.errors import ConfigError
 from kafka2011.types import BrokerAddress, BrokerPartition
 
@@ -146,7 +146,7 @@ class Kafka2011DataSource(DataSource):  # type: ignore[misc]  # pyspark carries 
             }
             sizes = {part: (first, end - first) for part, (first, end) in starts.items()}
             sample = partial(cluster.sample, topic, sizes)
-            return choose_format(topic, settings.form, TIME_FIELD, registry=registry, noted=None, sample=sample)
+            return choose_format(topic, settings.form, {}, registry=registry, noted=None, sample=sample)
 
 
 class _Reading:

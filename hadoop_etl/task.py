@@ -10,21 +10,18 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hadoop_etl.columns import (
     DAY_MS,
     DEAD_COLUMNS,
-    EARLIEST_MS,
     FRAME,
     HOUR_MS,
-    LATEST_MS,
     PAYLOAD,
     DeadRow,
     Ints,
@@ -33,8 +30,9 @@ from hadoop_etl.columns import (
     file_schema,
 )
 from hadoop_etl.cuts import Split
-from hadoop_etl.decode import Decoded, Format, make_decoder, time_column
+from hadoop_etl.decode import Decoded, Format, make_decoder
 from hadoop_etl.errors import LoadError
+from hadoop_etl.event_time import Flags
 from hadoop_etl.files import SplitFiles, WrittenFile
 from hadoop_etl.frames import MAX_ENTRY, Frames, read_frames
 from kafka2011.client import BrokerConnection
@@ -45,7 +43,6 @@ from kafka2011.types import BrokerAddress, BrokerPartition
 PATIENCE_S = 120.0
 """How long a task waits for a broker that went away in mid-read."""
 
-Flags = npt.NDArray[np.bool_]
 DeadRows = list[DeadRow]
 
 
@@ -66,6 +63,23 @@ class Work:
     late_before_ms: int
     chunk_size: int
     deadline_ms: int | None = None
+    piece: str = ""
+    """Set when a split is read again in halves (``halving``), as is all that follows."""
+    only: tuple[int, int] | None = None
+    """Of the one entry of this split, only the messages with these indices."""
+    guilty: tuple[tuple[int, int], ...] = ()
+    """Offset and index of messages a worker died of: they are dead rows, and no decoder sees them."""
+    sealed: tuple[int, ...] = ()
+    """Offsets of wrappers that are not to be opened."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A split that could not be loaded, and why. ``died``: its worker did not say, it was gone."""
+
+    work: Work
+    reason: str
+    died: bool = False
 
 
 @dataclass(slots=True)
@@ -84,6 +98,11 @@ class Done:
     hours: Counter[int] = field(default_factory=Counter)
     seconds: float = 0.0
     stopped: bool = False
+    seen: int = 0
+    """Messages there were, of which a piece may be only some."""
+
+
+Result = Done | Lost
 
 
 def load_split(work: Work, attempt: str) -> Done:
@@ -91,13 +110,20 @@ def load_split(work: Work, attempt: str) -> Done:
     began = time.monotonic()
     decoder = make_decoder(work.form)
     schema = file_schema(decoder.columns)
-    stem = f"{work.load}-{work.part}-{work.split.start}-{attempt}"
+    stem = f"{work.load}-{work.part}-{work.split.start}-{attempt}{work.piece}"
     files, dead_files = SplitFiles(work.table_uri, stem, schema), SplitFiles(work.dead_uri, stem, DEAD_COLUMNS)
     sorter = Sorter(work, files, dead_files, schema)
     done = Done(work, work.split.start)
-    for frames, done.end in read_split(work.topic, work.part, work.address, work.split, work.chunk_size):
+    chunks = read_split(work.topic, work.part, work.address, work.split, work.chunk_size, work.sealed)
+    for frames, done.end in chunks:
         batch = Batch.of(frames)
-        sorter.add_dead([(d.offset, d.index, d.next_offset, d.data, d.reason) for d in frames.dead], FRAME, done)
+        damaged: DeadRows = [(d.offset, d.index, d.next_offset, d.data, d.reason) for d in frames.dead]
+        if work.piece:
+            done.seen += len(batch.offset) + len(damaged)
+            batch, damaged, guilty = _restricted(work, batch, damaged)
+            sorter.add_dead(guilty, PAYLOAD, done)
+        sorter.add_dead(damaged, FRAME, done)
+        fail_point("etl.task.batch", batch.content)
         if len(batch.payload):
             decoded = decoder.decode(batch.payload)
             dead: DeadRows = [batch.dead_row(place, reason) for place, reason in decoded.dead.items()]
@@ -112,8 +138,28 @@ def load_split(work: Work, attempt: str) -> Done:
     return done
 
 
+def _restricted(work: Work, batch: Batch, damaged: DeadRows) -> tuple[Batch, DeadRows, DeadRows]:
+    """What of a chunk a piece of a split is about: some of a wrapper's messages, the guilty ones apart."""
+    keep = np.ones(len(batch.offset), dtype=np.bool_)
+    if work.only is not None:
+        first, last = work.only
+        keep = (batch.index >= first) & (batch.index < last)
+        damaged = [row for row in damaged if first <= row[1] < last]
+    guilty: DeadRows = []
+    for offset, index in work.guilty:
+        for place in np.flatnonzero(keep & (batch.offset == offset) & (batch.index == index)):
+            keep[place] = False
+            guilty.append(batch.dead_row(int(place), "a worker process died of this message"))
+    return batch.where(keep), damaged, guilty
+
+
 def read_split(
-    topic: str, part: BrokerPartition, address: BrokerAddress, split: Split, chunk_size: int
+    topic: str,
+    part: BrokerPartition,
+    address: BrokerAddress,
+    split: Split,
+    chunk_size: int,
+    sealed: Collection[int] = (),
 ) -> Iterator[tuple[Frames, int]]:
     """The chunks of a split, each with the offset it reaches; the last one may reach beyond an unsure end."""
     position, size = split.start, chunk_size
@@ -125,7 +171,7 @@ def read_split(
             data = _fetch(connection, topic, part, position, asked)
             # An entry never crosses a segment, and an answer shorter than asked for is the end of one.
             at_end = position + len(data) >= split.sure_end or (size >= MAX_ENTRY and len(data) < asked)
-            frames = read_frames(data, position, at_end=at_end)
+            frames = read_frames(data, position, at_end=at_end, sealed=sealed)
             if frames.size:
                 position, size = position + frames.size, chunk_size
                 yield frames, position
@@ -182,6 +228,16 @@ class Batch:
             np.concatenate([r.next_offset for r in rows]),
         )
 
+    def content(self) -> bytes:
+        """All payloads, for those who look for a mark in them."""
+        return b"\n".join(self.payload.to_pylist())
+
+    def where(self, keep: Flags) -> Batch:
+        """Some of the messages."""
+        if keep.all():
+            return self
+        return Batch(self.payload.filter(pa.array(keep)), self.offset[keep], self.index[keep], self.following[keep])
+
     def dead_row(self, place: int, reason: str) -> tuple[int, int, int, bytes, str]:
         """One of the messages as a dead row."""
         data: bytes = self.payload[place].as_py()
@@ -193,19 +249,18 @@ class Sorter:
 
     def __init__(self, work: Work, files: SplitFiles, dead_files: SplitFiles, schema: pa.Schema) -> None:
         self._work, self._files, self._dead_files, self._schema = work, files, dead_files, schema
-        self._time = time_column(work.form)
+        self._rule, self._time = work.form.time, work.form.time_column()
 
     def add(self, batch: Batch, decoded: Decoded, done: Done) -> DeadRows:
-        """File the decoded rows and count them; return those whose time no calendar has."""
-        time_ms, has_time = self._times(decoded.columns)
+        """File the decoded rows and count them; return those whose time cannot be read, or no calendar has."""
+        time_ms, has_time, bad = self._times(decoded.columns)
         table = self._table(batch, decoded, pa.array(time_ms, mask=~has_time))
-        impossible = has_time & ((time_ms < EARLIEST_MS) | (time_ms > LATEST_MS))
-        dead: DeadRows = []
-        if impossible.any():
-            for i in np.flatnonzero(impossible):
-                dead.append(batch.dead_row(int(decoded.kept[i]), f"event time out of range: {time_ms[i]} ms"))
-            table = table.filter(pa.array(~impossible))
-            time_ms, has_time = time_ms[~impossible], has_time[~impossible]
+        dead: DeadRows = [batch.dead_row(int(decoded.kept[i]), reason) for i, reason in bad.items()]
+        if bad:
+            good = np.ones(len(time_ms), dtype=np.bool_)
+            good[list(bad)] = False
+            table = table.filter(pa.array(good))
+            time_ms, has_time = time_ms[good], has_time[good]
         done.rows += table.num_rows
         done.late += int((has_time & (time_ms < self._work.late_before_ms)).sum())
         if "extra" in table.column_names:
@@ -223,19 +278,12 @@ class Sorter:
             done.dead += len(dead)
             done.reasons.update(reason.partition(":")[0][:80] for *_, reason in dead)
 
-    def _times(self, columns: pa.Table) -> tuple[Ints, Flags]:
-        """The events' own times in milliseconds, and which have one."""
-        count = columns.num_rows
+    def _times(self, columns: pa.Table) -> tuple[Ints, Flags, dict[int, str]]:
+        """The events' own times in milliseconds, which have one, and which cannot be read."""
         if self._time not in columns.column_names:
-            return np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.bool_)
-        column = columns.column(self._time).combine_chunks()
-        if pa.types.is_timestamp(column.type):
-            column = pc.cast(column, pa.timestamp("ms", tz="UTC"), safe=False)
-        elif not pa.types.is_integer(column.type):
-            return np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.bool_)
-        numbers = pc.cast(column, pa.int64())
-        known = pc.is_valid(numbers).to_numpy(zero_copy_only=False)
-        return pc.fill_null(numbers, 0).to_numpy(zero_copy_only=False), known
+            count = columns.num_rows
+            return np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.bool_), {}
+        return self._rule.read(columns.column(self._time).combine_chunks())
 
     def _table(self, batch: Batch, decoded: Decoded, time_ms: pa.Array) -> pa.Table:
         columns, kept = decoded.columns, decoded.kept
@@ -261,7 +309,7 @@ class Sorter:
     def _file(self, table: pa.Table, time_ms: Ints, has_time: Flags) -> None:
         """Split by day (and hour); an event without a time goes under the day of the load."""
         step = HOUR_MS if self._work.by_hour else DAY_MS
-        bins = np.where(has_time, time_ms // step, np.iinfo(np.int64).min)
+        bins = np.where(has_time, self._rule.local(time_ms) // step, np.iinfo(np.int64).min)
         if not len(bins):
             return
         if bins.min() == bins.max():

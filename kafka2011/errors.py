@@ -39,6 +39,8 @@ class Kafka2011Error(Exception):
     code: ClassVar[int | None] = None
     retriable: ClassVar[bool] = False
     definite: ClassVar[bool] = True
+    exit_code: ClassVar[int] = 1
+    """What a command ends with because of it."""
 
 
 class WireError(Kafka2011Error):

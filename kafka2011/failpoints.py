@@ -6,7 +6,7 @@
     KAFKA2011_FAILPOINTS="log.roll.after_create=kill; log.flush.before_fsync=raise:EIO@3"
 
 Actions: ``kill`` (SIGKILL oneself), ``exit`` (exit code 70), ``raise:ERRNO``, ``sleep:SECONDS``, ``off``; ``@n``
-strikes at the n-th hit only.
+strikes at the n-th hit only. Where a place has a content, ``kill:TEXT`` strikes only if that contains TEXT.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 VARIABLE = "KAFKA2011_FAILPOINTS"
+
+Content = Callable[[], bytes]
 
 _active: dict[str, _Action] = {}
 _lock = threading.Lock()
@@ -36,7 +38,9 @@ class _Action:
         self.hit = int(hit) if at else None
         self.seen = 0
 
-    def strike(self, name: str) -> None:
+    def strike(self, name: str, content: Content | None) -> None:
+        if self.verb == "kill" and self.argument and self.argument.encode() not in (content() if content else b""):
+            return
         with _lock:
             self.seen += 1
             if self.hit is not None and self.seen != self.hit:
@@ -52,11 +56,11 @@ class _Action:
             time.sleep(float(self.argument))
 
 
-def fail_point(name: str) -> None:
-    """Do nothing, unless this place was switched on."""
+def fail_point(name: str, content: Content | None = None) -> None:
+    """Do nothing, unless this place was switched on; ``content`` is what is being worked on here."""
     action = _active.get(name)
     if action is not None:
-        action.strike(name)
+        action.strike(name, content)
 
 
 @contextmanager

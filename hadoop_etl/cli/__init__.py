@@ -1,6 +1,7 @@
 """``kafka2011 etl``: the nightly load from the command line.
 
-Exit codes: 0 done and it adds up, 1 failed or it does not add up, 2 wrong usage, 3 could not tell.
+Exit codes: 0 done and it adds up, 1 failed or it does not add up, 2 wrong usage, 3 could not tell, 4 already running
+(another command holds the warehouse's lock), 5 half done (some topics failed, the others were published).
 """
 
 from __future__ import annotations

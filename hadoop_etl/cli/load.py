@@ -20,8 +20,10 @@ from hadoop_etl.cli.options import (
 from hadoop_etl.errors import LoadError
 from hadoop_etl.plan import Plan, read_plan
 from hadoop_etl.planning import Planner
+from hadoop_etl.report import FAILED, HALF_DONE
 from hadoop_etl.state import load_uri
 from hadoop_etl.storage import read_text, write_text
+from hadoop_etl.telling import Telling
 from hadoop_etl.warehouse import Warehouse
 from kafka2011.cli.output import CONTEXT, json_option, note, show
 from kafka2011.types import BrokerPartition
@@ -65,13 +67,16 @@ def run(plan_file: str | None, dry_run: bool, as_json: bool, **chosen: Any) -> N
     kafka2011 etl run -z zk1:2181/kafka -w hdfs://nn:8020/warehouse --master spark://host:7077 --max-minutes 120
     kafka2011 etl run -z 127.0.0.1:2181 -w warehouse --plan tonight.json
     """
-    saved = None if plan_file is None else _saved(plan_file)
-    with world(chosen) as (warehouse, cluster, options, topics):
-        if dry_run:
-            _show_plan(saved or Planner(warehouse, cluster, options).plan(topics), as_json)
-            return
-        with open_night(chosen, warehouse, cluster, options) as night:
-            _finish(night.run(topics, saved), warehouse, as_json)
+    telling = Telling() if dry_run else Telling(chosen["metrics_file"], chosen["notify"], chosen["keep_days"])
+    with telling.watching(chosen["warehouse"]):
+        saved = None if plan_file is None else _saved(plan_file)
+        with world(chosen) as (warehouse, cluster, options, topics):
+            if dry_run:
+                _show_plan(saved or Planner(warehouse, cluster, options).plan(topics), as_json)
+                return
+            with open_night(chosen, warehouse, cluster, options, telling) as night:
+                report = night.run(topics, saved)
+        _finish(report, warehouse, as_json)
 
 
 @click.command(context_settings=CONTEXT)
@@ -94,14 +99,17 @@ def backfill(
     kafka2011 etl backfill clicks -b 127.0.0.1:9092 -w warehouse --partition 0-1 --from 0 --to 4096 --dry-run
     """
     part = None if partition is None else BrokerPartition.parse(partition)
-    with (
-        world({**chosen, "topics": (topic,)}) as (warehouse, cluster, options, _),
-        open_night(chosen, warehouse, cluster, options, lazy=dry_run) as night,
-    ):
-        if dry_run:
-            _show_plan(night.plan_backfill(topic, part, start, end), as_json)
-            return
-        _finish(night.backfill(topic, part, start, end), warehouse, as_json)
+    telling = Telling() if dry_run else Telling(chosen["metrics_file"], chosen["notify"], chosen["keep_days"])
+    with telling.watching(chosen["warehouse"]):
+        with (
+            world({**chosen, "topics": (topic,)}) as (warehouse, cluster, options, _),
+            open_night(chosen, warehouse, cluster, options, telling) as night,
+        ):
+            if dry_run:
+                _show_plan(night.plan_backfill(topic, part, start, end), as_json)
+                return
+            report = night.backfill(topic, part, start, end)
+        _finish(report, warehouse, as_json)
 
 
 def _saved(place: str) -> Plan:
@@ -114,6 +122,7 @@ def _saved(place: str) -> Plan:
 def _show_plan(made: Plan, as_json: bool) -> None:
     if as_json:
         click.echo(made.to_json())
+        _end_with_errors(made)
         return
     rows = [
         {
@@ -130,6 +139,16 @@ def _show_plan(made: Plan, as_json: bool) -> None:
         for part in topic.ranges
     ]
     show(rows, as_json=False, empty="nothing to load")
+    _end_with_errors(made)
+
+
+def _end_with_errors(made: Plan) -> None:
+    """Say which topics could not be planned, and end with it if there are any."""
+    failed = [topic for topic in made.topics if topic.error is not None]
+    for topic in failed:
+        note(f"kafka2011: {topic.topic}: {topic.error}")
+    if failed:
+        sys.exit(FAILED if len(failed) == len(made.topics) else HALF_DONE)
 
 
 def _finish(report: dict[str, Any], warehouse: Warehouse, as_json: bool) -> None:
@@ -142,14 +161,10 @@ def _finish(report: dict[str, Any], warehouse: Warehouse, as_json: bool) -> None
         note(f"{report['load']} {report['state']}; report: {load_uri(warehouse, report['load'])}")
     for topic in report["topics"]:
         if topic["error"]:
-            note(f"kafka2011: {topic['error']}")
+            note(f"kafka2011: {topic['topic']} was not published: {topic['error']}")
         if topic["missing"]:
             left_out = ", ".join(topic["missing"])
             note(f"kafka2011: {topic['topic']}: left out {left_out}, their broker is not registered; load again later")
     if report["error"]:
         raise LoadError(report["error"])
-    if report["state"] == "failed":
-        sys.exit(1)
-    # Published either way; the code says whether it adds up. Without audit events nothing was claimed.
-    code = report["audit"]["exit_code"] if report["audit"]["verdicts"] else 0
-    sys.exit(code or (3 if any(topic["missing"] for topic in report["topics"]) else 0))
+    sys.exit(report["exit_code"])

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
+from zoneinfo import available_timezones
 
 import click
 
 from hadoop_etl.cluster import Cluster, open_cluster
+from hadoop_etl.event_time import AUTO, UNITS
 from hadoop_etl.night import Night
 from hadoop_etl.plan import SPLIT_SIZE
 from hadoop_etl.planning import Options
 from hadoop_etl.progress import ProgressLines
-from hadoop_etl.runners import InlineRunner, Runner, SparkRunner
+from hadoop_etl.runner_choice import ChosenRunner
 from hadoop_etl.state import KEEP_DAYS
+from hadoop_etl.telling import Telling
 from hadoop_etl.warehouse import Warehouse
 from kafka2011.avro import FileSchemaRegistry, SchemaRegistry
 from kafka2011.cli.output import Command
@@ -43,11 +46,16 @@ cluster_options = _options(
     click.option("-z", "--zookeeper", envvar="KAFKA2011_ZOOKEEPER", metavar="HOST:PORT[/CHROOT]"),
     click.option("-b", "--broker", envvar="KAFKA2011_BROKER", metavar="[ID:]HOST:PORT,…", help="Without ZooKeeper."),
 )
+time_options = _options(
+    click.option("--time-field", metavar="NAME", help="The events' own time; '' for none.  [default: timestamp]"),
+    click.option("--time-format", metavar="FORMAT", help="auto, s, ms, us, ns or a pattern like %d/%m/%Y %H:%M:%S."),
+    click.option("--time-zone", metavar="ZONE", help="Whose days tables are filed by.  [default: UTC]"),
+)
 load_options = _options(
     cluster_options,
     click.option("--format", "form", type=click.Choice(FORMATS), default="auto", show_default=True),
     click.option("--schemas", metavar="DIR|zookeeper", help="Avro schemas: a directory, or those in ZooKeeper."),
-    click.option("--time-field", default="timestamp", show_default=True, help="The events' own time, in ms."),
+    time_options,
     click.option("--by-hour", is_flag=True, help="File new tables by hour below day."),
     click.option("--start", type=click.Choice(("earliest", "latest")), default="earliest", show_default=True),
     click.option("--on-gap", type=click.Choice(("fail", "earliest", "skip")), default="fail", show_default=True),
@@ -56,11 +64,17 @@ load_options = _options(
     click.option("--split-bytes", type=click.IntRange(1024), default=SPLIT_SIZE, show_default=True),
 )
 run_options = _options(
-    click.option("--master", default="local[*]", show_default=True, help="Spark master, or 'inline': no JVM."),
+    click.option("--master", help="Spark master, or 'inline': no JVM.  [default: by size, inline or local[*]]"),
     click.option("--py-files", multiple=True, metavar="ZIP", help="Sent to executors instead of our own packages."),
     click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark's. Repeatable."),
     click.option("--max-minutes", type=float, help="Publish what is read by then; the next load goes on."),
-    click.option("--max-dead", metavar="PERCENT", help="Refuse to publish with more undecodable messages (0.01%)."),
+    click.option(
+        "--max-dead",
+        metavar="PERCENT",
+        default="1%",
+        show_default=True,
+        help="Refuse to publish a topic with more unreadable messages; 100% to publish in any case.",
+    ),
     click.option("--metrics-file", metavar="FILE", help="Also write the report as Prometheus text."),
     click.option("--keep-days", type=click.IntRange(1), default=KEEP_DAYS, show_default=True, help="Older reports go."),
     click.option("--notify", metavar="COMMAND", help="Run afterwards, with the path of the report appended."),
@@ -85,7 +99,7 @@ def world(chosen: dict[str, Any]) -> Iterator[tuple[Warehouse, Cluster, Options,
         options = Options(
             formats=formats,
             schemas=open_schemas(chosen["schemas"], zookeeper, stack),
-            time_field=chosen["time_field"],
+            times=times_said(chosen),
             by_hour=chosen["by_hour"],
             start=chosen["start"],
             on_gap=chosen["on_gap"],
@@ -94,6 +108,17 @@ def world(chosen: dict[str, Any]) -> Iterator[tuple[Warehouse, Cluster, Options,
             split_size=chosen["split_bytes"],
         )
         yield Warehouse(chosen["warehouse"]), cluster, options, names
+
+
+def times_said(chosen: Mapping[str, Any]) -> dict[str, str]:
+    """What was said of the events' time; a table keeps what is not said."""
+    said = {name: chosen[name] for name in ("time_field", "time_format", "time_zone") if chosen[name] is not None}
+    pattern = said.get("time_format", AUTO)
+    if pattern not in UNITS and "%" not in pattern:
+        raise click.UsageError(f"--time-format {pattern!r} is none of {', '.join(UNITS)}, and no pattern like %Y-%m-%d")
+    if "time_zone" in said and said["time_zone"] not in available_timezones():
+        raise click.UsageError(f"--time-zone {said['time_zone']!r} is not a zone such as UTC or Europe/Berlin")
+    return said
 
 
 def _given(name: str) -> bool:
@@ -114,18 +139,12 @@ def open_schemas(text: str | None, zookeeper: str | None, stack: ExitStack) -> S
 
 @contextmanager
 def open_night(
-    chosen: dict[str, Any], warehouse: Warehouse, cluster: Cluster, options: Options, lazy: bool = False
+    chosen: dict[str, Any], warehouse: Warehouse, cluster: Cluster, options: Options, telling: Telling
 ) -> Iterator[Night]:
     journal = Journal()
     journal.subscribe(ProgressLines())
-    runner: Runner = InlineRunner()
-    stop: Callable[[], None] = lambda: None  # noqa: E731 - nothing to stop without Spark
-    if chosen["master"] != "inline" and not lazy:
-        from hadoop_etl.spark import start_context
-
-        settings = dict(text.partition("=")[::2] for text in chosen["conf"])
-        context = start_context(chosen["master"], py_files=chosen["py_files"], settings=settings)
-        runner, stop = SparkRunner(context), context.stop
+    settings = dict(text.partition("=")[::2] for text in chosen["conf"])
+    runner = ChosenRunner(chosen["master"], journal, py_files=chosen["py_files"], settings=settings)
     try:
         yield Night(
             warehouse,
@@ -135,18 +154,17 @@ def open_night(
             options,
             max_dead=_share(chosen["max_dead"]),
             max_minutes=chosen["max_minutes"],
-            metrics_file=chosen["metrics_file"],
-            notify=chosen["notify"],
-            keep_days=chosen["keep_days"],
+            telling=telling,
         )
     finally:
-        stop()
+        runner.close()
 
 
-def _share(text: str | None) -> float | None:
-    if text is None:
-        return None
+def _share(text: str) -> float:
     try:
-        return float(text.removesuffix("%")) / 100
+        share = float(text.removesuffix("%")) / 100
+        if not 0 <= share <= 1:
+            raise ValueError(text)
+        return share
     except ValueError:
         raise click.UsageError(f"--max-dead {text!r} is not a percentage such as 0.01%") from None

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from typing import Any
 
 import click
 
-from hadoop_etl.cli.options import FORMATS, dry_run_option, open_schemas, warehouse_option
+from hadoop_etl.cli.options import (
+    FORMATS,
+    dry_run_option,
+    open_schemas,
+    time_options,
+    times_said,
+    warehouse_option,
+)
 from hadoop_etl.formats import choose_format
 from hadoop_etl.lock import locked
 from hadoop_etl.reading import events, quarantine
 from hadoop_etl.requeue import requeue, sample_dead
 from hadoop_etl.upkeep import KEEP_HOURS, compact, plan_rewind, rewind, vacuum
 from hadoop_etl.warehouse import Warehouse
-from kafka2011.avro import TIME_FIELD
 from kafka2011.cli.output import CONTEXT, json_option, note, show
 
 
@@ -116,10 +123,18 @@ def show_quarantine(warehouse: str, topic: str, limit: int, as_json: bool) -> No
 @click.option("--format", "form", type=click.Choice(FORMATS), default="auto", show_default=True)
 @click.option("--schemas", metavar="DIR|zookeeper", help="Avro schemas: a directory, or those in ZooKeeper.")
 @click.option("-z", "--zookeeper", envvar="KAFKA2011_ZOOKEEPER", metavar="HOST:PORT[/CHROOT]", help="For --schemas.")
+@time_options
 @dry_run_option
 @json_option
 def requeue_table(
-    warehouse: str, topic: str, form: str, schemas: str | None, zookeeper: str | None, dry_run: bool, as_json: bool
+    warehouse: str,
+    topic: str,
+    form: str,
+    schemas: str | None,
+    zookeeper: str | None,
+    dry_run: bool,
+    as_json: bool,
+    **times: Any,
 ) -> None:
     """Decode the quarantine again, after a fix, and move what can be read now to the table, exactly once.
 
@@ -133,7 +148,7 @@ def requeue_table(
         chosen = choose_format(
             topic,
             form,
-            TIME_FIELD,
+            times_said(times),
             registry=open_schemas(schemas, zookeeper, stack),
             noted=table.state().notes.get("format"),
             sample=lambda: sample_dead(table),

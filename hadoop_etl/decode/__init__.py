@@ -9,6 +9,7 @@ Paper: §4 (Avro with a schema id; JSON and raw bytes beside it).
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from json import dumps
@@ -18,8 +19,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hadoop_etl.schema import column_name
-from kafka2011.avro import TIME_FIELD, Schema
+from hadoop_etl.event_time import AUTO, TimeRule
+from hadoop_etl.schema import column_names
+from kafka2011.avro import Schema
 
 Ints = npt.NDArray[np.int64]
 
@@ -30,17 +32,27 @@ class Format:
 
     name: str = "raw"
     schemas: Mapping[int, Schema] = field(default_factory=dict)
-    time_field: str = TIME_FIELD
+    time: TimeRule = field(default_factory=TimeRule)
+
+    def column_names(self) -> dict[str, str]:
+        """The warehouse column of each field, in all versions of the schema."""
+        return column_names(*(self.schemas[number] for number in sorted(self.schemas)))
+
+    def time_column(self) -> str | None:
+        """The column that holds the event's own time, if there is one."""
+        return self.column_names().get(self.time.field)
 
     def as_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         schemas = {str(number): dict(schema) for number, schema in self.schemas.items()}
-        return {"name": self.name, "schemas": schemas, "time_field": self.time_field}
+        times = {"time_field": self.time.field, "time_format": self.time.format, "time_zone": self.time.zone}
+        return {"name": self.name, "schemas": schemas, **times}
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> Format:
-        """Read back what ``as_dict`` wrote."""
-        return cls(found["name"], {int(n): s for n, s in found["schemas"].items()}, found["time_field"])
+        """Read back what ``as_dict`` wrote, also before formats and zones were there."""
+        time = TimeRule(found["time_field"], found.get("time_format", AUTO), found.get("time_zone", "UTC"))
+        return cls(found["name"], {int(n): s for n, s in found["schemas"].items()}, time)
 
 
 @dataclass(slots=True)
@@ -67,19 +79,14 @@ def make_decoder(form: Format) -> Decoder:
     if form.name == "avro":
         from hadoop_etl.decode.avro import AvroDecoder
 
-        return AvroDecoder(form.schemas)
+        return AvroDecoder(form)
     if form.name == "json":
         from hadoop_etl.decode.json import JsonDecoder
 
-        return JsonDecoder(next(iter(form.schemas.values())))
+        return JsonDecoder(form)
     from hadoop_etl.decode.raw import RawDecoder
 
     return RawDecoder()
-
-
-def time_column(form: Format) -> str:
-    """The column that holds the event's own time."""
-    return column_name(form.time_field)
 
 
 def rows_to_table(rows: Sequence[Mapping[str, Any]], columns: pa.Schema) -> tuple[pa.Table, dict[int, str]]:
@@ -90,9 +97,10 @@ def rows_to_table(rows: Sequence[Mapping[str, Any]], columns: pa.Schema) -> tupl
     def convert(first: int, last: int) -> None:
         try:
             good.append(pa.Table.from_pylist([_fit(row, columns) for row in rows[first:last]], schema=columns))
-        except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        except Exception as error:
+            # Whatever its class: it is some row's doing, and halving finds which.
             if last - first == 1:
-                bad[first] = f"a field has the wrong type: {error}"
+                bad[first] = f"a field has the wrong type: {shown(error)}"
             else:
                 middle = (first + last) // 2
                 convert(first, middle)
@@ -101,6 +109,13 @@ def rows_to_table(rows: Sequence[Mapping[str, Any]], columns: pa.Schema) -> tupl
     if rows:
         convert(0, len(rows))
     return pa.concat_tables(good) if good else columns.empty_table(), bad
+
+
+def shown(error: BaseException, most: int = 300) -> str:
+    """What an error says, in a length that a table can hold; values inside it may be of any size."""
+    text = str(error) or type(error).__name__
+    text = text if len(text) <= most else f"{text[:most]}…"
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _fit(row: Mapping[str, Any], columns: pa.Schema) -> dict[str, Any]:
@@ -112,25 +127,29 @@ def fit_value(value: Any, kind: pa.DataType) -> Any:
     if value is None:
         return None
     if pa.types.is_string(kind) and not isinstance(value, str):
-        return dumps(value, default=_text, sort_keys=True)
+        return dumps(value, default=_text, sort_keys=True, allow_nan=False)
     if isinstance(value, Mapping) != (pa.types.is_map(kind) or pa.types.is_struct(kind)):
-        raise TypeError(f"{value!r} is not {kind}")
+        raise TypeError(f"{_short(value)} is not {kind}")
     if pa.types.is_map(kind):
         return [(key, fit_value(part, kind.item_type)) for key, part in value.items()]
     if pa.types.is_struct(kind):
         return {part.name: fit_value(value.get(part.name), part.type) for part in kind}
     if pa.types.is_list(kind):
         if not isinstance(value, list):
-            raise TypeError(f"{value!r} is not a list")
+            raise TypeError(f"{_short(value)} is not a list")
         return [fit_value(part, kind.value_type) for part in value]
     if isinstance(value, bool) != pa.types.is_boolean(kind):
-        raise TypeError(f"{value!r} is not {kind}")
+        raise TypeError(f"{_short(value)} is not {kind}")
     if isinstance(value, float) and pa.types.is_integer(kind):
         # Arrow itself would cut the fraction off without a word.
         if not value.is_integer():
-            raise TypeError(f"{value!r} is not {kind}")
+            raise TypeError(f"{_short(value)} is not {kind}")
         return int(value)
     return value
+
+
+def _short(value: Any) -> str:
+    return reprlib.repr(value)
 
 
 def _text(value: Any) -> str:

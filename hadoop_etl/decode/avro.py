@@ -19,8 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from fastavro import parse_schema
 
-from hadoop_etl.decode import Decoded, byte_bounds, rows_to_table
-from hadoop_etl.schema import column_name, columns_of, defaults_of, is_simple, merge, plain_type
+from hadoop_etl.decode import Decoded, Format, byte_bounds, rows_to_table, shown
+from hadoop_etl.decode.avro_walk import AvroWalk
+from hadoop_etl.decode.bounds import too_large
+from hadoop_etl.schema import columns_of, defaults_of, is_simple, merge, plain_type
 from kafka2011.avro import FIRST_BYTE, HEAD, InvalidEvent, Schema, decode_body
 
 _MARK = "kafka2011_mark"
@@ -31,11 +33,12 @@ _BIG_ENDIAN = np.array([1 << 24, 1 << 16, 1 << 8, 1], dtype=np.int64)
 class AvroDecoder:
     """Reads events of all schemas of a topic. Thread: one."""
 
-    def __init__(self, schemas: Mapping[int, Schema]) -> None:
-        self._schemas = {number: _Version(number, schema) for number, schema in schemas.items()}
+    def __init__(self, form: Format) -> None:
+        names, schemas = form.column_names(), form.schemas
+        self._schemas = {number: _Version(number, schema, names) for number, schema in schemas.items()}
         self.columns = merge([version.columns for version in self._schemas.values()], "the topic")
         newest = schemas[max(schemas)] if schemas else {"fields": []}
-        self._defaults = defaults_of(newest)
+        self._defaults = defaults_of(newest, names)
 
     def decode(self, payloads: pa.Array) -> Decoded:
         """Read a batch, schema by schema; rows come back in the order of the payloads."""
@@ -43,6 +46,9 @@ class AvroDecoder:
         has_head = np.diff(bounds) >= HEAD.size
         has_head[has_head] = raw[bounds[:-1][has_head]] == FIRST_BYTE
         dead = {int(i): "no schema id in front: not an Avro event" for i in np.flatnonzero(~has_head)}
+        beyond = too_large(bounds)
+        has_head[list(beyond)] = False
+        dead |= beyond
         ids = np.full(len(payloads), -1, dtype=np.int64)
         ids[has_head] = raw[bounds[:-1][has_head][:, None] + np.arange(1, HEAD.size)] @ _BIG_ENDIAN
         kept, tables = [], []
@@ -82,12 +88,14 @@ class AvroDecoder:
 class _Version:
     """One schema: its columns and both ways to read bodies of it."""
 
-    def __init__(self, number: int, schema: Schema) -> None:
+    def __init__(self, number: int, schema: Schema, names: Mapping[str, str]) -> None:
         self.number = number
-        self.columns = columns_of(schema)
+        self._names = names
+        self.columns = columns_of(schema, names)
+        self._walk = AvroWalk(schema)
         plain = plain_type(dict(schema))
         self._parsed = parse_schema(plain)
-        self._quick = all(is_simple(f["type"]) for f in plain["fields"])
+        self._quick = not self._walk.is_needed and all(is_simple(f["type"]) for f in plain["fields"])
         marked = {**plain, "fields": [*plain["fields"], {"name": _MARK, "type": "double"}]}
         self._header = _container_header(marked)
 
@@ -106,13 +114,14 @@ class _Version:
         file = b"".join((self._header, _varint(count), _varint(len(content)), content, _SYNC))
         try:
             frame = pl.read_avro(io.BytesIO(file))
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, OverflowError):
+        except (Exception, pl.exceptions.PanicException):
             return None  # some body is not what it should be; the slow way finds out which
         if len(frame) != count or not np.array_equal(frame[_MARK].to_numpy(), marks):
             return None
         table = frame.drop(_MARK).to_arrow()
         try:
-            return table.rename_columns([column_name(name) for name in table.column_names]).cast(self.columns)
+            table.validate(full=True)
+            return table.rename_columns([self._names[name] for name in table.column_names]).cast(self.columns)
         except pa.ArrowException:
             return None
 
@@ -121,12 +130,20 @@ class _Version:
         rows: list[dict[str, Any]] = []
         places: list[int] = []
         for place, body in enumerate(bodies.to_pylist()):
+            fault = self._walk.fault(body) if self._walk.is_needed else None
+            if fault is not None:
+                bad[place] = fault
+                continue
             try:
                 record = decode_body(self._parsed, body, self.number)
             except InvalidEvent as error:
-                bad[place] = str(error)
+                bad[place] = shown(error)
                 continue
-            rows.append({column_name(name): value for name, value in record.items()})
+            except Exception as error:
+                # The library's own kinds are many, and any of them is this body's doing.
+                bad[place] = f"the body is not a record of schema {self.number}: {shown(error)}"
+                continue
+            rows.append({self._names[name]: value for name, value in record.items()})
             places.append(place)
         table, unfit = rows_to_table(rows, self.columns)
         return table, bad | {places[row]: reason for row, reason in unfit.items()}

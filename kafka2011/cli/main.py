@@ -96,7 +96,7 @@ def main() -> None:
     try:
         kafka2011(prog_name="kafka2011")
     except Kafka2011Error as error:
-        fail(str(error))
+        fail(str(error), error.exit_code)
     except UnicodeEncodeError as error:
         fail(f"{error.object!r} is not UTF-8; names and settings are text", 2)
     except OSError as error:

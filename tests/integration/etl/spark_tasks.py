@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from hadoop_etl.runners import in_executor
-from hadoop_etl.task import Done, Work, load_split
+from hadoop_etl.task import Result, Work, load_split
 from kafka2011.client import BrokerConnection
 from kafka2011.errors import ConnectionFailed
 
-Task = Callable[[Work], Done]
+Task = Callable[[Work], Result]
 
 
 def _first_time(marks: str, work: Work, times: int = 1) -> bool:
@@ -35,7 +35,7 @@ def _first_time(marks: str, work: Work, times: int = 1) -> bool:
 def killing_its_worker(marks: str) -> Task:
     """The first attempt writes its files, then its worker process dies."""
 
-    def task(work: Work) -> Done:
+    def task(work: Work) -> Result:
         done = in_executor(work)
         if _first_time(marks, work):
             os.kill(os.getpid(), signal.SIGKILL)
@@ -47,7 +47,7 @@ def killing_its_worker(marks: str) -> Task:
 def failing_twice(marks: str) -> Task:
     """Two attempts write their files and fail."""
 
-    def task(work: Work) -> Done:
+    def task(work: Work) -> Result:
         done = in_executor(work)
         if _first_time(marks, work, times=2):
             raise OSError("failed on purpose")
@@ -59,7 +59,7 @@ def failing_twice(marks: str) -> Task:
 def twice_at_once(marks: str) -> Task:
     """Every split is read by two attempts at the same time, as speculation would; the second one's result counts."""
 
-    def task(work: Work) -> Done:
+    def task(work: Work) -> Result:
         with ThreadPoolExecutor(2) as pool:
             attempts = [pool.submit(load_split, work, f"copy{number}") for number in (1, 2)]
             return [attempt.result() for attempt in attempts][1]
@@ -70,7 +70,7 @@ def twice_at_once(marks: str) -> Task:
 def stopping_in_mid_read(marks: str) -> Task:
     """After its first chunk each task waits until it is told to read on; it says when its broker is gone."""
 
-    def task(work: Work) -> Done:
+    def task(work: Work) -> Result:
         import hadoop_etl.task as module
 
         place, name = Path(marks), f"{work.part}-{work.split.start}"
@@ -97,6 +97,6 @@ def stopping_in_mid_read(marks: str) -> Task:
     return task
 
 
-def hopeless(work: Work) -> Done:
+def hopeless(work: Work) -> Result:
     """Fails whatever happens."""
     raise OSError("no hope")

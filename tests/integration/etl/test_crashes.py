@@ -13,7 +13,7 @@ from hadoop_etl.job import Load
 from hadoop_etl.planning import Options, Planner
 from hadoop_etl.runners import InlineRunner, OnProgress
 from hadoop_etl.state import status
-from hadoop_etl.task import Done, read_split
+from hadoop_etl.task import Result, read_split
 from kafka2011.failpoints import activate
 from kafka2011.testing import BrokerProcess
 from kafka2011.wire.message import Codec
@@ -82,7 +82,7 @@ class Together(InlineRunner):
         super().__init__(1)
         self._barrier = barrier
 
-    def run(self, works: Any, on_progress: OnProgress) -> list[Done]:
+    def run(self, works: Any, on_progress: OnProgress) -> list[Result]:
         done = super().run(works, on_progress)
         self._barrier.wait(60)
         return done
@@ -129,7 +129,7 @@ def test_a_task_that_fails_is_run_again(town: Town) -> None:
     with activate("etl.task.done", "raise:ENOSPC"):
         report = town.load()
     assert report["state"] == "failed"
-    assert "No space left" in report["error"]
+    assert "No space left" in report["topics"][0]["error"]
     town.load()
     town.check()
 

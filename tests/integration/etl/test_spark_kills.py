@@ -23,7 +23,7 @@ from hadoop_etl.job import Load, Outcome
 from hadoop_etl.planning import Options, Planner
 from hadoop_etl.runners import OnProgress, SparkRunner
 from hadoop_etl.state import status
-from hadoop_etl.task import Done, Work
+from hadoop_etl.task import Result, Work
 from kafka2011.failpoints import VARIABLE
 from kafka2011.testing import BrokerProcess
 from tests.integration.etl import spark_tasks
@@ -165,7 +165,7 @@ class _Together(SparkRunner):
         super().__init__(context)
         self._barrier = barrier
 
-    def run(self, works: Sequence[Work], on_progress: OnProgress) -> list[Done]:
+    def run(self, works: Sequence[Work], on_progress: OnProgress) -> list[Result]:
         done = super().run(works, on_progress)
         self._barrier.wait(120)
         return done

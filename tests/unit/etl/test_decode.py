@@ -11,7 +11,7 @@ import pytest
 
 from hadoop_etl.decode import Decoded, Format, make_decoder
 from hadoop_etl.formats import choose_format
-from hadoop_etl.schema import infer
+from hadoop_etl.inference import infer
 from kafka2011.avro import FileSchemaRegistry, InvalidEvent, SchemaError, UnknownSchema
 from kafka2011.errors import ConfigError
 from zk_registry.fake import FakeZooKeeper
@@ -173,7 +173,7 @@ def test_the_format_of_a_topic_is_told_remembered_or_guessed(tmp_path: Path) -> 
     """What a topic was loaded as once, it stays, until someone says otherwise."""
 
     def choose(wanted: str, payloads: list[bytes], noted: Any = None) -> Format:
-        return choose_format("t", wanted, "timestamp", registry=None, noted=noted, sample=lambda: payloads)
+        return choose_format("t", wanted, {}, registry=None, noted=noted, sample=lambda: payloads)
 
     assert choose("auto", [b"\x01\x02"]).name == "raw"
     first = choose("auto", [b'{"a": 1}'])

@@ -1,0 +1,109 @@
+"""Say how a night ended, whatever way it ended: report, metrics, and the person's own command.
+
+Each of the three is tried even if another fails: a full disk must not keep the pager silent. A night that ended before
+there was anything to report on (no broker, no lock, a plan that fits no more) is told of all the same.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import click
+
+from hadoop_etl import report as reports
+from hadoop_etl.audit import Window
+from hadoop_etl.errors import LoadLocked, WarehouseError
+from hadoop_etl.failures import isolated, sentence
+from hadoop_etl.job import Outcome
+from hadoop_etl.plan import Plan, new_load
+from hadoop_etl.state import KEEP_DAYS, save_report
+from hadoop_etl.storage import write_text
+from hadoop_etl.warehouse import Warehouse
+from kafka2011.cli.output import note
+from kafka2011.clock import SYSTEM_CLOCK, Clock
+from kafka2011.failpoints import fail_point
+
+PATIENCE_S = 60.0
+
+
+@dataclass(slots=True)
+class Telling:
+    """Who wants to know. Thread: one."""
+
+    metrics_file: str | None = None
+    notify: str | None = None
+    keep_days: int = KEEP_DAYS
+    clock: Clock = SYSTEM_CLOCK
+    is_told: bool = field(default=False, init=False)
+
+    def tell(
+        self, warehouse: Warehouse, outcome: Outcome, windows: Sequence[Window] = (), error: str | None = None
+    ) -> dict[str, Any]:
+        """Report on a load; returns the report."""
+        report = reports.as_dict(outcome, windows, error)
+        self._spread(report, outcome.plan, warehouse)
+        return report
+
+    @contextmanager
+    def watching(self, where: str) -> Iterator[None]:
+        """Tell of whatever ends the block without having been told of; it still ends it."""
+        try:
+            yield
+        except BaseException as error:
+            if not self.is_told and not (isinstance(error, SystemExit) and not error.code):
+                with isolated(_complain):
+                    self._tell_of(error, where)
+            raise
+
+    def _tell_of(self, error: BaseException, where: str) -> None:
+        moment = self.clock.wall_ms()
+        reason = sentence(error) if isinstance(error, Exception) else f"ended by {type(error).__name__}"
+        plan = Plan(new_load(moment), moment, where)
+        report = reports.as_dict(Outcome(plan), [], reason)
+        report["exit_code"] = getattr(error, "exit_code", reports.FAILED)
+        # Of these the warehouse is told nothing: it is another's now, or it may not even be a warehouse.
+        if isinstance(error, LoadLocked):
+            report["state"] = "locked"
+        is_ours = not isinstance(error, (LoadLocked, WarehouseError, click.UsageError))
+        self._spread(report, plan, Warehouse(where) if is_ours else None)
+
+    def _spread(self, report: dict[str, Any], plan: Plan, warehouse: Warehouse | None) -> None:
+        self.is_told = True
+        place = None
+        if warehouse is not None:
+            with isolated(_complain):
+                place = save_report(warehouse, report, plan, self.keep_days)
+        if self.metrics_file:
+            with isolated(_complain):
+                write_text(self.metrics_file, reports.prometheus(report))
+        fail_point("etl.report")
+        if self.notify:
+            with isolated(_complain):
+                report["notified"] = self._run(place or _aside(report))
+
+    def _run(self, place: str) -> bool:
+        """Run the person's command with the path of the report; its failure is no failure of the load."""
+        try:
+            command = [*shlex.split(self.notify or ""), place]
+            return subprocess.run(command, timeout=PATIENCE_S, check=False).returncode == 0
+        except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+            _complain(f"--notify: {sentence(error)}")
+            return False
+
+
+def _aside(report: dict[str, Any]) -> str:
+    """A place for a report the warehouse cannot take."""
+    with tempfile.NamedTemporaryFile("w", prefix="kafka2011-etl-", suffix=".json", delete=False) as file:
+        json.dump(report, file, indent=1)
+    return file.name
+
+
+def _complain(reason: str) -> None:
+    note(f"kafka2011: the night could not be told of in full: {reason}")
