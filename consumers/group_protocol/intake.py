@@ -23,6 +23,7 @@ from consumers.group_protocol.producer_journal import PartitionJournal, Producer
 from consumers.group_protocol.unpacking import Unpacked
 from kafka2011.broker.reactor import all_of, in_time
 from kafka2011.clock import SYSTEM_CLOCK, Clock
+from kafka2011.errors import LogFailed
 from kafka2011.log.log import Log
 
 if TYPE_CHECKING:
@@ -85,6 +86,9 @@ class Intake:
                 return written.offset, written.end
             rest = data.data[-written.missing :]
             offset = written.offset
+        elif failed := log.failed or journal.failed:
+            # Said before any gap in the sequence, which only comes from what was refused for this very reason.
+            raise LogFailed(f"{log.topic}-{log.partition} is closed for writing since {failed}; restart the broker")
         elif verdict is ErrorCode.NONE:
             rest, offset = data.data, data.first_offset(start)
         else:

@@ -65,7 +65,7 @@ class PartitionJournal:
     def append(self, written: Written, append_to_log: Callable[[], None]) -> None:
         """Note ``written``, then let it happen; if that fails, take the note back."""
         if self.failed:
-            raise LogFailed(self.failed)
+            raise LogFailed(f"{self.failed}; restart the broker")
         body = _pack(written)
         with _room_for(self._path):
             fail_point("producers.before_note")
@@ -92,8 +92,8 @@ class PartitionJournal:
             fail_point("producers.before_fsync")
             os.fsync(self._fd)
         except OSError as error:
-            self.failed = f"the disk failed during a sync of {self._path} ({error}); restart the broker"
-            raise FlushFailed(self.failed) from error
+            self.failed = f"the disk failed during a sync of {self._path} ({error})"
+            raise FlushFailed(f"{self.failed}; restart the broker") from error
 
     def maybe_compact(self) -> None:
         """Forget expired producers and write the file anew when most of it is no longer remembered."""
