@@ -72,6 +72,8 @@ IDENTITY = (
             "one; unset: off.", "identity", at_most=65535),
     Setting("admin.address", str, "127.0.0.1", "", "Address of the admin HTTP. Whoever reaches it sees everything "
             "but the messages: leave loopback only inside a network you trust.", "identity"),
+    _number("admin.max.connections", 64, "connections", "Of the admin HTTP, streams of /events included; half of "
+            "them from one address. At the limit the quietest gives way.", "identity", at_least=2),
     Setting("zk.connect", str, None, "", "ZooKeeper, host:port,…[/chroot]; unset: no registration.", "identity"),
     Setting("enable.zookeeper", bool, True, "", "false: never register, even with zk.connect.", "identity"),
     _number("modern.port", None, "", "Port of today's protocol; 0 takes a free one; unset: off.", "identity",

@@ -70,12 +70,12 @@ def _serve(
 ) -> None:
     from twisted.internet import error
     from twisted.internet import reactor as installed
-    from twisted.web.server import Site
 
     from consumers.observatory import paper_links
     from consumers.observatory.collector import Collector
     from consumers.observatory.faults import Faults
-    from consumers.observatory.server import Observatory
+    from consumers.observatory.server import MOST_BODY, MOST_CONNECTIONS, Observatory
+    from kafka2011.broker.http_door import guarded_site
     from zk_registry.session import ZooKeeperSession
 
     reactor: Any = installed  # its type is an interface that mypy cannot follow
@@ -89,9 +89,9 @@ def _serve(
         replay=replay is not None,
         read_messages=None if session is None else _reader(film, schemas),
         faults=Faults(cluster_dir) if allow_faults and cluster_dir else None,
+        tell=lambda event: note(f"{event.name}: {event.as_dict()}"),
     )
-    site = Site(page)
-    site.displayTracebacks = False
+    site = guarded_site(page, reactor.seconds, most_body=MOST_BODY, connections=MOST_CONNECTIONS)
     try:
         listening = reactor.listenTCP(port, site, interface=host)
     except error.CannotListenError as reason:

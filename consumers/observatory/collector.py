@@ -11,6 +11,7 @@ import json
 import threading
 from collections.abc import Callable, Iterable, Set
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,11 @@ from consumers.observatory.registry_tree import Tree, changes, read_tree, shared
 from kafka2011.clock import SYSTEM_CLOCK, Clock
 from zk_registry.operations import RegistryError
 from zk_registry.session import ZooKeeperSession
+
+MOST_ANSWERED = 64 << 20
+"""Bytes of a broker's answer: with ten thousand topics it has a few megabytes."""
+NOT_A_BROKER = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+"""What reading something as a broker's answer can raise, when it is not one."""
 
 
 class Collector:
@@ -46,6 +52,7 @@ class Collector:
         self._states: dict[str, dict[str, Any]] = {}
         self._last_event: dict[str, int] = {}
         self._tree = Tree()
+        self._frame: Frame = {}
         self._topics: dict[str, dict[str, Any]] = {}
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="observatory-collector", daemon=True)
@@ -61,13 +68,22 @@ class Collector:
         with ThreadPoolExecutor(max_workers=8, thread_name_prefix="observatory-ask") as pool:
             while not self._over.is_set():
                 began = self._clock.monotonic()
-                frame = self.look(pool)
-                if not self._over.is_set():
+                try:
+                    frame = self._frame = self.look(pool)
+                except Exception as error:  # whatever was found there, the page says so and looks again
+                    frame = self._not_seen(error)
+                if frame and not self._over.is_set():
                     self._deliver(frame)
                 # A look that took long (a thousand partitions) is followed by an equally long rest, so that
                 # watching never costs a broker more than a small share of its time.
                 took = self._clock.monotonic() - began
                 self._over.wait(max(self._every_s - took, took, 0.05))
+
+    def _not_seen(self, error: Exception) -> Frame:
+        """The frame before, with what went wrong; empty if there is none."""
+        now = self._clock.wall_ms()
+        event = {"t": now, "source": "observatory", "event": "look_failed", "text": f"look_failed {error!r}"[:300]}
+        return self._frame | {"t": now, "changes": [], "events": [event]} if self._frame else {}
 
     def look(self, pool: ThreadPoolExecutor) -> Frame:
         """One frame of the cluster as it is now."""
@@ -117,26 +133,43 @@ class Collector:
         number, known = broker
         if not known["alive"] or "admin" not in known:
             return number, None, []
-        link = http.client.HTTPConnection(known["admin"], timeout=3)
         try:
-            state = _get(link, "/state")
-            if str(state.get("broker_id")) != number:
-                return number, None, []  # an address of another machine, where someone else answers
-            if state.get("started_ms") != self._states.get(number, {}).get("started_ms"):
-                self._last_event[number] = 0
-            return number, state, _get(link, f"/events?once=1&since={self._last_event.get(number, 0)}")
-        except (OSError, ValueError, http.client.HTTPException):
+            # Anybody who can write to ZooKeeper can name an address, and anything may answer there.
+            with closing(http.client.HTTPConnection(known["admin"], timeout=3)) as link:
+                state = _get(link, "/state")
+                if str(state.get("broker_id")) != number:
+                    return number, None, []  # an address of another machine, where someone else answers
+                if state.get("started_ms") != self._states.get(number, {}).get("started_ms"):
+                    self._last_event[number] = 0
+                told = _get(link, f"/events?once=1&since={self._last_event.get(number, 0)}")
+                return number, _shaped(known, number, state), [_numbered(entry) for entry in told]
+        except (OSError, http.client.HTTPException, *NOT_A_BROKER):
             return number, None, []
-        finally:
-            link.close()
 
     def _told_by_broker(self, number: str, told: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         entries = list(told)
         if entries:
-            self._last_event[number] = max(int(entry["n"]) for entry in entries)
+            self._last_event[number] = max(entry["n"] for entry in entries)
         return self._journals.shown(f"broker-{number}", entries)
 
 
 def _get(link: http.client.HTTPConnection, path: str) -> Any:
     link.request("GET", path)
-    return json.loads(link.getresponse().read())
+    text = link.getresponse().read(MOST_ANSWERED + 1)
+    if len(text) > MOST_ANSWERED:
+        raise ValueError(f"more than {MOST_ANSWERED} bytes")
+    return json.loads(text)
+
+
+def _shaped(known: dict[str, Any], number: str, state: dict[str, Any]) -> dict[str, Any]:
+    """The state, if a frame can be made of it; what is not a broker's raises one of NOT_A_BROKER."""
+    broker_view(known, state)
+    topics_view({number: state}, {})
+    modern_groups({number: state})
+    return state
+
+
+def _numbered(entry: dict[str, Any]) -> dict[str, Any]:
+    if not (isinstance(entry["n"], int) and isinstance(entry["t"], int) and isinstance(entry["event"], str)):
+        raise ValueError("not an event")
+    return entry

@@ -13,20 +13,19 @@ from collections.abc import Callable
 from html import escape
 from importlib.resources import files
 from typing import Any
-from urllib.parse import urlsplit
 
 from twisted.internet.interfaces import IReactorTCP
 from twisted.internet.threads import deferToThread
 from twisted.python.failure import Failure
-from twisted.web.http import Request
-from twisted.web.resource import Resource
-from twisted.web.server import NOT_DONE_YET
+from twisted.web.server import NOT_DONE_YET, Request
 
 from consumers.observatory import paper_links
 from consumers.observatory.faults import Faults
 from consumers.observatory.frames import Film, Frame, save
 from consumers.observatory.metrics import exposition
 from consumers.observatory.view import project
+from kafka2011.broker.http_door import GuardedResource, header, host_name, origin_name, query, whole_number
+from kafka2011.events import Event
 
 _POLICY = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
 _HEADERS = {
@@ -38,14 +37,16 @@ _HEADERS = {
 }
 
 _MOST_UNSENT = 4 << 20
+MOST_BODY = 10_000
+"""Bytes of a wish for a fault."""
+MOST_CONNECTIONS = 256
+"""One stream for each page that is open, and a few questions."""
 
 Reader = Callable[[str, str, str], dict[str, Any]]
 
 
-class Observatory(Resource):
+class Observatory(GuardedResource):
     """All of the page. Thread: the reactor."""
-
-    isLeaf = True
 
     def __init__(
         self,
@@ -56,8 +57,9 @@ class Observatory(Resource):
         replay: bool = False,
         read_messages: Reader | None = None,
         faults: Faults | None = None,
+        tell: Callable[[Event], None] = lambda event: None,
     ) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]  # excluded only for plain calls, not for super()
+        super().__init__(tell)
         self._reactor, self._film, self._hosts, self._replay = reactor, film, hosts, replay
         self._read_messages, self._faults = read_messages, faults
         self._token = secrets.token_urlsafe(16)
@@ -90,26 +92,26 @@ class Observatory(Resource):
                 views[key] = _event(self._view(frame, choice))
             request.write(views[key])
 
-    def render(self, request: Request) -> bytes | int:
+    def answer(self, request: Request) -> bytes | int:
+        """Host, then method, then token where something is done, then what is asked."""
         for name, value in _HEADERS.items():
             request.setHeader(name, value)
-        host = (request.getHeader(b"host") or b"").decode("latin-1")
-        if urlsplit(f"//{host}").hostname not in self._hosts:
-            return self._refuse(request, 421, f"this page is not served as {host!r}; open it as http://127.0.0.1")
+        host = header(request, "host")
+        if host_name(host) not in self._hosts:
+            return self.refuse(request, 421, f"this page is not served as {host!r}; open it as http://127.0.0.1")
         path = request.path.decode("utf-8", "replace")
-        query = {k.decode(): v[-1].decode("utf-8", "replace") for k, v in request.args.items()}
         if request.method == b"POST" and path == "/api/fault":
             return self._fault(request)
         if request.method not in (b"GET", b"HEAD"):
-            return self._refuse(request, 405, "only GET is allowed here")
+            return self.refuse(request, 405, "only GET is allowed here")
         if path.startswith("/static/"):
             return self._static(request, path.removeprefix("/static/"))
         if path.startswith("/source/"):
             return self._source(request, path.removeprefix("/source/"))
         handler = self._get.get(path)
         if handler is None:
-            return self._refuse(request, 404, "no such page")
-        answer: bytes | int = handler(request, query)
+            return self.refuse(request, 404, "no such page")
+        answer: bytes | int = handler(request, query(request))
         return answer
 
     # -- answers ------------------------------------------------------------------------------------------------
@@ -142,9 +144,9 @@ class Observatory(Resource):
         self.shown_groups = frozenset(choice["group"] for choice in self._listeners.values() if choice.get("group"))
 
     def _view_at(self, request: Request, query: dict[str, str]) -> bytes:
-        frame = self._film.at(int(query["at"]) if query.get("at", "").isdigit() else None)
+        frame = self._film.at(whole_number(query["at"], "at") if query.get("at") else None)
         if frame is None:
-            return self._refuse(request, 404, "nothing has been seen yet")
+            return self.refuse(request, 404, "nothing has been seen yet")
         return self._json(request, self._view(frame, query))
 
     def _recording(self, request: Request, query: dict[str, str]) -> bytes:
@@ -154,14 +156,14 @@ class Observatory(Resource):
 
     def _messages(self, request: Request, query: dict[str, str]) -> bytes | int:
         if self._read_messages is None:
-            return self._refuse(request, 404, "a recording holds no message bytes")
+            return self.refuse(request, 404, "a recording holds no message bytes")
 
         def answer(found: dict[str, Any]) -> None:
             request.write(self._json(request, found))
             request.finish()
 
         def refuse(failure: Failure) -> None:
-            request.write(self._refuse(request, 400, failure.getErrorMessage()))
+            request.write(self.refuse(request, 400, failure.getErrorMessage()))
             request.finish()
 
         reading = deferToThread(
@@ -173,20 +175,18 @@ class Observatory(Resource):
 
     def _fault(self, request: Request) -> bytes | int:
         if self._faults is None:
-            return self._refuse(request, 403, "faults are off; start the observatory with --allow-faults")
-        origin = (request.getHeader(b"origin") or b"").decode("latin-1")
-        token = (request.getHeader(b"x-token") or b"").decode("latin-1")
-        kind = (request.getHeader(b"content-type") or b"").split(b";")[0]
-        if urlsplit(origin).hostname not in self._hosts or kind != b"application/json":
-            return self._refuse(request, 403, "faults can only be asked for by this page")
-        if not secrets.compare_digest(token.encode(), self._token.encode()):
-            return self._refuse(request, 403, "this page is from an earlier start of the observatory; load it again")
+            return self.refuse(request, 403, "faults are off; start the observatory with --allow-faults")
+        kind = getattr(request, "content_kind", b"")
+        if origin_name(header(request, "origin")) not in self._hosts or kind != b"application/json":
+            return self.refuse(request, 403, "faults can only be asked for by this page")
+        if not secrets.compare_digest(header(request, "x-token").encode(), self._token.encode()):
+            return self.refuse(request, 403, "this page is from an earlier start of the observatory; load it again")
         assert request.content is not None  # Twisted has read the whole request before it renders
         try:
-            wish = json.loads(request.content.read(10_000))
+            wish = json.loads(request.content.read())
             name, target = str(wish["name"]), str(wish["target"])
-        except (ValueError, KeyError, TypeError):
-            return self._refuse(request, 400, "a fault has a name and a target")
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return self.refuse(request, 400, "a fault has a name and a target")
 
         def answer(said: str) -> None:
             request.write(self._json(request, {"said": said}))
@@ -207,14 +207,14 @@ class Observatory(Resource):
         # Names are looked up in the list of what is there, so no path can lead out of the directory.
         known = _static_files()
         if name not in known:
-            return self._refuse(request, 404, "no such file")
+            return self.refuse(request, 404, "no such file")
         request.setHeader(b"content-type", (mimetypes.guess_type(name)[0] or "application/octet-stream").encode())
         return known[name]
 
     def _source(self, request: Request, module: str) -> bytes:
         text = paper_links.source_of(module)
         if text is None:
-            return self._refuse(request, 404, "no such module")
+            return self.refuse(request, 404, "no such module")
         lines = "\n".join(f'<span id="L{n}">{n:4} {escape(line)}</span>' for n, line in enumerate(text.splitlines(), 1))
         head = f'<title>{escape(module)}</title><link rel="stylesheet" href="/static/style.css">'
         return self._text(request, f"<!doctype html>{head}<pre>{lines}</pre>", "text/html; charset=utf-8")
@@ -227,7 +227,8 @@ class Observatory(Resource):
         request.setHeader(b"content-type", kind.encode())
         return text.encode()
 
-    def _refuse(self, request: Request, code: int, why: str) -> bytes:
+    def refuse(self, request: Request, code: int, why: str) -> bytes:
+        """An error, as the page reads them."""
         return self._json(request, {"error": why}, code)
 
 

@@ -19,10 +19,17 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from twisted.python.failure import Failure
-from twisted.web.http import Request
-from twisted.web.resource import Resource
-from twisted.web.server import NOT_DONE_YET, Site
+from twisted.web.server import NOT_DONE_YET, Request
 
+from kafka2011.broker.http_door import (
+    CountingFactory,
+    GuardedResource,
+    guarded_site,
+    header,
+    host_name,
+    query,
+    whole_number,
+)
 from kafka2011.broker.metrics import CONTENT_TYPE, exposition
 from kafka2011.broker.reactor import DaemonThreads, Reactor, in_thread
 from kafka2011.broker.state import health
@@ -35,28 +42,21 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+_MOST_BODY = 1024
+"""Bytes: nothing that is asked here has a body."""
 _MOST_UNSENT = 1 << 20
 """A reader of /events that falls this far behind is closed; it comes back and replays."""
 
 
-def admin_site(broker: Broker, reactor: Reactor) -> Site:
+def admin_site(broker: Broker, reactor: Reactor) -> CountingFactory:
     """The site of a broker."""
-    site = _QuietSite(_Admin(broker, reactor))  # type: ignore[no-untyped-call]  # twisted.web has no annotations
-    site.noisy = False
-    site.displayTracebacks = False
-    return site
+    connections = broker.config.integer("admin.max.connections")
+    return guarded_site(_Admin(broker, reactor), reactor.seconds, most_body=_MOST_BODY, connections=connections)
 
 
-class _QuietSite(Site):
-    def log(self, request: object) -> None:
-        """Write no access log: it would go through Twisted's own logging, which nobody reads here."""
-
-
-class _Admin(Resource):
-    isLeaf = True
-
+class _Admin(GuardedResource):
     def __init__(self, broker: Broker, reactor: Reactor) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]  # twisted.web has no annotations
+        super().__init__(broker.journal.emit)
         self._broker, self._reactor = broker, reactor
         self._names = _LOOPBACK | {broker.address.host.lower(), broker.config.get("admin.address", str).lower()}
         # One of its own: the threads of the disk may all hang just when somebody must see the numbers.
@@ -64,13 +64,14 @@ class _Admin(Resource):
         self._thread.start()
         self._events = EventStream(broker.journal, reactor)
 
-    def render(self, request: Request) -> bytes | int:
+    def answer(self, request: Request) -> bytes | int:
+        """Method, then host, then what is asked."""
         request.setHeader(b"cache-control", b"no-store")
         request.setHeader(b"x-content-type-options", b"nosniff")
         path = request.path
         if request.method not in ((b"POST",) if path == b"/accept-missing" else (b"GET", b"HEAD")):
             return _text(request, 405, "only POST" if path == b"/accept-missing" else "only GET")
-        if _host(request) not in self._names:
+        if host_name(header(request, "host")) not in self._names:
             return _text(request, 403, "ask for 127.0.0.1, localhost or the broker's own name")
         if path == b"/accept-missing":
             return self._accept_missing(request)
@@ -135,9 +136,9 @@ class EventStream:
 
     def follow(self, request: Request) -> int:
         """Replay what the reader missed, then send every event as it happens."""
+        reader = _Reader(request, self._journal, _since(request))
         request.setHeader(b"content-type", b"text/event-stream")
         request.write(b"retry: 1000\n\n")
-        reader = _Reader(request, self._journal, _since(request))
         end = self._journal.subscribe(lambda _: self._reactor.callFromThread(reader.catch_up))
         request.notifyFinish().addBoth(lambda _: end())
         reader.catch_up()
@@ -161,20 +162,10 @@ class _Reader:
             transport.abortConnection()
 
 
-def _host(request: Request) -> str:
-    host = (request.getHeader("host") or "").strip().lower()
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0]
-
-
 def _since(request: Request) -> int:
     """The last event that the reader has."""
-    return _number(request.getHeader("last-event-id")) or _number(request.args.get(b"since", [b"0"])[0].decode())
-
-
-def _number(text: str | None) -> int:
-    return int(text) if text is not None and text.isascii() and text.isdigit() else 0
+    last = header(request, "last-event-id")
+    return whole_number(last, "Last-Event-ID") if last else whole_number(query(request).get("since", "0"), "since")
 
 
 def _json(request: Request, value: object) -> bytes:

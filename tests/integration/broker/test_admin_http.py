@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
+from contextlib import ExitStack
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -129,3 +131,34 @@ def test_only_reading_and_only_from_here(
 ) -> None:
     """GET only, known paths only, and only under a loopback name: a foreign page cannot read it (W1, W2, W4)."""
     assert request(broker, path, method=method, Host=host)[0] == status
+
+
+@pytest.mark.parametrize("path", ["/events?since=" + "9" * 5000, "/events?once=1&since=%ff", "/events?once=1&since=%C2%B2"])
+def test_odd_numbers_are_400_and_one_line(broker: BrokerProcess, path: str) -> None:
+    """Issue 19 B10: /events?since= with 5,000 digits or bad UTF-8 is an answer of one line, and no traceback."""
+    status, body = request(broker, path)
+
+    assert (status, body.count(b"\n")) == (400, 1)
+    assert "Traceback" not in broker.output
+
+
+def test_a_large_body_costs_nothing(broker: BrokerProcess) -> None:
+    """Issue 20 C1: 16 MiB announced to the admin port are refused before they are read."""
+    assert broker.admin_port is not None
+    with socket.create_connection(("127.0.0.1", broker.admin_port), PATIENCE_S) as line:
+        kind = "application/x-www-form-urlencoded"
+        head = f"POST /state HTTP/1.1\r\nHost: x\r\nContent-Type: {kind}\r\nContent-Length: 16777216\r\n\r\n"
+        line.sendall(head.encode())
+        assert line.recv(100).startswith(b"HTTP/1.1 413 ")
+
+
+def test_streams_of_events_give_way(broker: BrokerProcess) -> None:
+    """Issue 20 C4: a hundred readers of /events cannot keep the administrator out."""
+    assert broker.admin_port is not None
+    with ExitStack() as lines:
+        for n in range(100):
+            source = (f"127.0.0.{2 + n % 4}", 0)
+            line = socket.create_connection(("127.0.0.1", broker.admin_port), PATIENCE_S, source_address=source)
+            lines.enter_context(line)
+            line.sendall(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert request(broker, "/healthz")[0] == 200

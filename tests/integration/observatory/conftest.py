@@ -22,10 +22,10 @@ GROUP = "newsfeed"
 PAYLOADS = [b'{"page": "/home"}', b"just bytes \xff", b'{"page": "/jobs"}']
 
 
-def replay(directory: Path, recording: Path) -> Iterator[str]:
+def replay(directory: Path, recording: Path, *extra: str) -> Iterator[str]:
     """Serve a recorded run; yield ``host:port``."""
     processes = Processes(directory, with_parent=True)
-    arguments = ["kafka2011", "observatory", "--replay", str(recording), "--port", "0"]
+    arguments = ["kafka2011", "observatory", "--replay", str(recording), "--port", "0", *extra]
     page = processes.start(Process("observatory", "observatory", arguments))
     yield f"127.0.0.1:{page.ready['port']}"
     processes.stop(["observatory"])
@@ -39,6 +39,15 @@ def replayed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     seen = film(frame(1000), frame(2000, {"0-0": "bob"}), frame(3000, {"0-0": "bob", "0-1": "bob"}))
     recording.write_bytes(b"".join(save(seen)))
     yield from replay(directory, recording)
+
+
+@pytest.fixture(scope="module")
+def wishing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a page that allows faults, with nothing there to break."""
+    directory: Path = tmp_path_factory.mktemp("wishing")
+    recording = directory / "run.jsonl"
+    recording.write_bytes(b"".join(save(film(frame(1000)))))
+    yield from replay(directory, recording, "--allow-faults", "--cluster-dir", str(directory))
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,3 +102,33 @@ def test_code_links_open_the_source(replayed: str) -> None:
     assert status == 200
     assert headers["content-type"].startswith("text/html")
     assert b'id="L1"' in body and b"&lt;broker id&gt;" in body
+
+
+@pytest.mark.parametrize(
+    ("path", "headers"),
+    [
+        ("/api/view?at=%C2%B2", {}),
+        ("/api/view?at=" + "9" * 5000, {}),
+        ("/api/view?%ff=1", {}),
+        ("/api/view", {"Host": "["}),
+    ],
+    ids=["superscript", "5,000 digits", "not UTF-8", "half a bracket"],
+)
+def test_odd_questions_are_400_and_one_line(replayed: str, path: str, headers: dict[str, str]) -> None:
+    """Issue 20 C4: what cannot be read is refused with a sentence."""
+    status, _, body = ask(replayed, path, headers=headers)
+
+    assert status == 400
+    assert json.loads(body)["error"]
+
+
+@pytest.mark.parametrize(
+    ("origin", "body", "status"), [("http://[", "{}", 400), (None, "[" * 9000, 400), (None, "x" * 20_000, 413)],
+    ids=["half a bracket", "9,000 brackets", "a large body"],
+)  # fmt: skip
+def test_odd_wishes_are_refused(wishing: str, origin: str | None, body: str, status: int) -> None:
+    """Issue 20 C1, C4: a fault is a small object of this page, whatever its body holds."""
+    token = json.loads(ask(wishing, "/api/view?pane=faults")[2])["faults"]["kinds"][0]["token"]
+    headers = {"Content-Type": "application/json", "Origin": origin or f"http://{wishing}", "X-Token": token}
+
+    assert ask(wishing, "/api/fault", method="POST", body=body, headers=headers)[0] == status

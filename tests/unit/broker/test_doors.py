@@ -59,7 +59,7 @@ def test_each_port_has_its_own_address(tmp_path: Path) -> None:
 
     assert [interface for _, _, _, interface in reactor.tcpServers] == ["127.0.0.1", "127.0.0.1", EVERYWHERE]
     assert [type(factory).__name__ for _, factory, _, _ in reactor.tcpServers] == [
-        "BrokerFactory", "_QuietSite", "ModernFactory",
+        "BrokerFactory", "CountingFactory", "ModernFactory",
     ]  # fmt: skip
     stopping = broker.stop()
     until(lambda: reactor.turn() or stopping.called, "the broker stopped")
@@ -71,7 +71,7 @@ def test_with_the_2011_port_off_nothing_listens_there(tmp_path: Path) -> None:
     broker = made(tmp_path, reactor, port_access="off")
     broker.start()
 
-    assert [type(factory).__name__ for _, factory, _, _ in reactor.tcpServers] == ["_QuietSite", "ModernFactory"]
+    assert [type(factory).__name__ for _, factory, _, _ in reactor.tcpServers] == ["CountingFactory", "ModernFactory"]
     assert broker.address.port == 0
     stopping = broker.stop()
     until(lambda: reactor.turn() or stopping.called, "the broker stopped")
