@@ -133,10 +133,10 @@ def test_only_reading_and_only_from_here(
     assert request(broker, path, method=method, Host=host)[0] == status
 
 
-@pytest.mark.parametrize("path", ["/events?since=" + "9" * 5000, "/events?once=1&since=%ff", "/events?once=1&since=%C2%B2"])
-def test_odd_numbers_are_400_and_one_line(broker: BrokerProcess, path: str) -> None:
+@pytest.mark.parametrize("since", ["9" * 5000, "%ff", "%C2%B2"])
+def test_odd_numbers_are_400_and_one_line(broker: BrokerProcess, since: str) -> None:
     """Issue 19 B10: /events?since= with 5,000 digits or bad UTF-8 is an answer of one line, and no traceback."""
-    status, body = request(broker, path)
+    status, body = request(broker, f"/events?once=1&since={since}")
 
     assert (status, body.count(b"\n")) == (400, 1)
     assert "Traceback" not in broker.output
