@@ -65,6 +65,10 @@ class ModernPlugin:
                 "(SCRAM-SHA-256; over TLS also PLAIN).", _SECTION),
         Setting("auto.create.topics.enable", bool, True, "", "Create a topic when a modern client that allows it asks "
                 "about it or produces to it.", _SECTION),
+        Setting("max.producer.ids", int, 20_000, "producers", "Idempotent producers remembered, each partition they "
+                "write to counted; over it, who wrote longest ago is forgotten.", _SECTION, minimum=1),
+        _ms("producer.id.expiration.ms", 86_400_000, "How long an idempotent producer that does not write is "
+            "remembered."),
         _ms("group.min.session.timeout.ms", 6_000, "Shortest session a member may ask for."),
         _ms("group.max.session.timeout.ms", 1_800_000, "Longest session a member may ask for."),
         _ms("group.initial.rebalance.delay.ms", 3_000, "How long an empty group waits for more members."),
@@ -234,11 +238,12 @@ class ModernPlugin:
         """Port, groups and producers."""
         if self._modern is None or self._port is None:
             return {"port": None}
-        address = self._modern.address
+        address, recent = self._modern.address, self._modern.intake.recent
         return {
             "host": address.host,
             "port": self._port.getHost().port,
             "advertised_port": address.port,
+            "producers": {"remembered": len(recent), "forgotten": recent.n_forgotten},
             "brokers": sorted(self._modern.view().brokers),
             "groups": describe(self._groups.coordinator.groups(), self._modern.view()),
             "offsets": None if self._offices is None else self._offices.state(),
