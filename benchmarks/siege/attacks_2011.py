@@ -28,6 +28,12 @@ def wrapper(payload: bytes, attributes: int = 1) -> bytes:
     return struct.pack(">iBBI", 6 + len(payload), 1, attributes, crc32(payload)) + payload
 
 
+def nothing(field: Field) -> None:
+    """No attack: what a bystander waits on this machine anyway."""
+    del field
+    time.sleep(3)
+
+
 def impossible_sizes(field: Field) -> None:
     """N1: sizes that cannot be, a hundred of each."""
     for _ in range(100):
@@ -190,6 +196,7 @@ def bad_event_numbers(field: Field) -> None:
 
 
 ROWS = (
+    Row("nothing is done", "for comparison", nothing),
     Row("N1 sizes that cannot be", "attack table", impossible_sizes),
     Row("N2 two hundred half requests", "attack table", half_requests),
     Row("N3 two thousand connections come and go", "attack table", come_and_go),

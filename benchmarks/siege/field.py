@@ -22,7 +22,7 @@ from benchmarks.siege.bystander import TOPIC, WHO, Address, Bystander
 from consumers.group_protocol.error_codes import ErrorCode
 from kafka2011.client import BrokerConnection
 from kafka2011.errors import Kafka2011Error
-from kafka2011.testing import BrokerProcess
+from kafka2011.testing import BrokerProcess, unhandled_errors
 from kafka2011.wire import AckLevel, encode_set
 from tests.integration.broker.client import RawClient
 from tests.integration.group_protocol_wire.wire_client import WireClient
@@ -102,6 +102,7 @@ class Field:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._open.close()
+        self.broker.expected_errors = ("",)  # whatever it told is in the verdict
         self.broker.__exit__(kind, error, trace)
 
     @property
@@ -142,13 +143,10 @@ class Field:
         """What the process shows of the attack that it should not; empty if nothing."""
         if self.broker.process is None or self.broker.process.poll() is not None:
             return "the process ended"
-        output = self.broker.output
-        for sign in ("Traceback", "Unhandled", "handler_failed"):
-            if sign in output:
-                at = output.index(sign)
-                return f"its log: {output[max(0, at - 80) : at + 120]!r}"
         errors = self.broker.state()["counters"]["handler_errors"]
-        return f"{errors} requests met an unforeseen error" if errors else ""
+        self.broker.stop()  # an error that only the garbage collector finds is told at the end
+        found = unhandled_errors(self.broker.output)
+        return f"{errors + len(found)} errors that nobody foresaw: {found[:1]}" if errors or found else ""
 
 
 class Peak:
