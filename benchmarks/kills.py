@@ -178,7 +178,8 @@ class Cluster:
         for name in chosen:
             self._kill(name)
         time.sleep(self._random.uniform(0, 0.5))
-        for name in chosen:
+        # ZooKeeper first: a broker does not start without it.
+        for name in reversed(chosen):
             self._start(name)
         time.sleep(self._random.uniform(0, 0.5))
 
