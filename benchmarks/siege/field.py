@@ -139,9 +139,14 @@ class Field:
         except (Kafka2011Error, OSError, EOFError):
             return False
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether there is no process any more."""
+        return self.broker.process is None or self.broker.process.poll() is not None
+
     def harm(self) -> str:
         """What the process shows of the attack that it should not; empty if nothing."""
-        if self.broker.process is None or self.broker.process.poll() is not None:
+        if self.has_ended:
             return "the process ended"
         errors = self.broker.state()["counters"]["handler_errors"]
         self.broker.stop()  # an error that only the garbage collector finds is told at the end
@@ -185,6 +190,8 @@ def run(row: Row) -> Verdict:
         field_.let_go()
         ended = time.monotonic()
         while not field_.is_served() and time.monotonic() - ended < _PATIENCE_S:
+            if field_.has_ended:
+                break
             time.sleep(0.05)
         recovered_s = time.monotonic() - ended
         waits = {} if bystander is None else {who: waits.p99() for who, waits in bystander.waits().items()}
