@@ -11,7 +11,10 @@ a lie, and must be found out. The exit code is 1 if a row broke a bar or a contr
 
 from __future__ import annotations
 
+import tempfile
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 
@@ -66,13 +69,21 @@ def _controls() -> Iterator[str]:
 
 
 def _acks() -> Iterator[str]:
-    click.echo("\nacknowledgements")
-    found = acks.matrix()
-    for line in found.lines():
-        click.echo(line)
-    yield from found.wrong
-    if not acks.control():
-        yield "control: a lie about a flush went unnoticed"
+    click.echo("\nacknowledgements: fault by port, level, one and many partitions")
+    with tempfile.TemporaryDirectory(prefix="kafka2011-acks-") as place:
+        prepared = Path(place) / "prepared"
+        found = {"undisturbed": acks.prepare(prepared)}
+        for fault in acks.FAULTS:
+            found[fault.name] = acks.strike(fault, prepared, Path(place) / fault.name)
+    for name, verdicts in found.items():
+        told = Counter(verdict.told.value for verdict in verdicts)
+        answers = ", ".join(f"{n} {what}" for what, n in told.items())
+        wrong = [str(verdict) for verdict in verdicts if verdict.wrong]
+        click.echo(f"{name:<22} {len(verdicts):>3} answers: {answers}   {'; '.join(wrong) or 'held'}")
+        yield from wrong
+    liar = acks.Verdict(acks.UNDISTURBED, acks.CELLS[0], 0, acks.Told.ACKED, stored=False)
+    if not liar.wrong:
+        yield "control: an acknowledgement of a message that is not there went unnoticed"
 
 
 def _fuzz(seconds: float) -> Iterator[str]:

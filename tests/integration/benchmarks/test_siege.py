@@ -1,11 +1,14 @@
-"""A short siege (issue 19 C). ``make siege`` runs all rows and judges the waits; here no clock decides."""
+"""A short siege (issue 19 C). ``make siege`` runs all rows and judges the waits; here no clock decides.
+
+The matrix of acknowledgements is in tests/integration/broker/test_ack_matrix.py.
+"""
 
 from __future__ import annotations
 
 import pytest
 
 from benchmarks.kills import Acked, judge_is_awake, lost
-from benchmarks.siege import acks, attacks_disk, attacks_modern
+from benchmarks.siege import attacks_disk, attacks_modern
 from benchmarks.siege.attacks_2011 import ROWS as ROWS_2011
 from benchmarks.siege.bystander import Waits
 from benchmarks.siege.controls import CONTROLS
@@ -44,16 +47,6 @@ def test_a_stall_counts_for_all_who_would_have_come() -> None:
     """One answer that took a second among a hundred quick ones is no 1 %: a hundred others would have waited too."""
     assert Waits([0.001] * 1000).p99() < 0.01
     assert Waits([0.001] * 1000 + [1.0]).p99() > 0.8
-
-
-def test_acknowledgements_are_true() -> None:
-    """With a disk that cannot sync, no port says "flushed" (issue 19 A1); the same answers judged wrongly are a lie."""
-    name = "fsync fails"
-    found = acks.matrix({name: acks.FAILPOINTS[name]})
-    assert found.wrong == []
-    assert {cell.error for cell in found.cells if cell.level in acks.DURABLE}.isdisjoint({""})
-    appended = [cell for cell in found.cells if cell.level == "appended"]
-    assert appended and all(acks.wrong(cell, "flushed") for cell in appended)
 
 
 def test_the_fuzzer_finds_what_is_planted() -> None:
