@@ -193,6 +193,7 @@ class FakeSession:
         self.state = SessionState.LOST
         self.session_id = 0
         self.incarnation = 0
+        self.trouble: str | None = None
         self.failure: Kafka2011Error | None = None
         self.is_closed = False
         self.watching: dict[_Watch, None] = {}

@@ -47,6 +47,10 @@ class Session(Registry, Protocol):
         """How many sessions there have been, this one included."""
 
     @property
+    def trouble(self) -> str | None:
+        """Why there is no answer, in words; None while there is."""
+
+    @property
     def failure(self) -> Kafka2011Error | None:
         """Why no session will ever begin as things are, unless somebody does something; None if one may."""
 

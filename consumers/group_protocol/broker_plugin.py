@@ -219,7 +219,7 @@ class ModernPlugin:
         interval_s = broker.config.integer("offsets.copy.interval.ms") / 1000
         # A session of its own: the broker leaves the registry at once when it stops, the last copies come after that.
         copier = Copier(
-            lambda: session_of(broker.config),
+            lambda: session_of(broker.config, journal=broker.journal),
             broker.address.broker_id,
             broker.reactor.callFromThread,
             interval_s=interval_s,
@@ -248,6 +248,11 @@ class ModernPlugin:
             "groups": describe(self._groups.coordinator.groups(), self._modern.view()),
             "offsets": None if self._offices is None else self._offices.state(),
         }
+
+    def trouble(self) -> str | None:
+        """Why members of groups are told COORDINATOR_NOT_AVAILABLE."""
+        trouble = None if self._offices is None else self._offices.trouble
+        return None if trouble is None else f"no groups are coordinated, members are told 15: {trouble}"
 
     def partition_count(self, topic: str) -> int | None:
         """How many partitions over the whole cluster, as the coordinator asks; None if there is no such topic."""

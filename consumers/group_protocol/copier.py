@@ -129,6 +129,11 @@ class Copier:
         if was_empty:
             self._wake.set()
 
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing can be claimed or copied just now; None if it can."""
+        return None if self._session is None else self._session.trouble
+
     def holds(self, term: int) -> bool:
         """Whether what was taken in ``term`` is surely still ours."""
         return self._lease is not None and self._lease.holds(term)

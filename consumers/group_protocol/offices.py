@@ -126,6 +126,12 @@ class Offices:
         return {"coordinates": sorted(self._wanted - self._loading - silenced), "loading": sorted(self._loading),
                 "silenced": sorted(silenced), "uncopied": self._copier.n_pending}  # fmt: skip
 
+    @property
+    def trouble(self) -> str | None:
+        """Why groups of this broker are not spoken for; None if they are."""
+        silenced = any(not self._may_speak(number) for number in self._wanted - self._loading)
+        return self._copier.trouble or "their claims in ZooKeeper are not renewed" if silenced else None
+
     # The coordinator's log
 
     def append(self, group: str, records: Sequence[Record]) -> LogPosition:
