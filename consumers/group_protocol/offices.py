@@ -128,9 +128,8 @@ class Offices:
 
     @property
     def trouble(self) -> str | None:
-        """Why groups of this broker are not spoken for; None if they are."""
-        silenced = any(not self._may_speak(number) for number in self._wanted - self._loading)
-        return self._copier.trouble or "their claims in ZooKeeper are not renewed" if silenced else None
+        """Why groups of this broker are not spoken for: ZooKeeper cannot be asked; None if all are, or soon will be."""
+        return self._copier.trouble if any(not self._may_speak(number) for number in self._wanted) else None
 
     # The coordinator's log
 
