@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -85,6 +87,40 @@ def test_a_load_that_began_too_early_is_refused(table: TopicTable) -> None:
     with pytest.raises(LoadSuperseded):
         load(table, "beyond", 40, 5)
     assert offsets_in(table) == [0, 10, 20, 30, 40]
+
+
+def test_two_commits_at_once_collide(table: TopicTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where they load different partitions: each writes the whole state down, so one of them must be refused."""
+    load(table, "a", 0, 5)
+    other = Warehouse(str(Path(table.uri).parent)).table("clicks")
+    real = warehouse.write_entry
+
+    def overtaken(*arguments: Any) -> None:
+        monkeypatch.setattr(warehouse, "write_entry", real)
+        other.commit(
+            expected={},
+            following={BrokerPartition(7, 0): Position(0, 30)},
+            dead=dead(other, "overtaking", 0, 3),
+            notes={"load": "overtaking", "kind": "load"},
+        )
+        real(*arguments)
+
+    monkeypatch.setattr(warehouse, "write_entry", overtaken)
+    with pytest.raises(LoadSuperseded):
+        load(table, "b", 50, 5)
+    assert table.state().offsets == {PART: 50, BrokerPartition(7, 0): 30}
+    load(table, "b", 50, 5)
+    assert table.state().offsets == {PART: 100, BrokerPartition(7, 0): 30}
+    assert (len(offsets_in(table)), table.dead_rows().count_rows()) == (10, 3)
+
+
+def test_a_quarantine_that_is_gone_is_missed(table: TopicTable) -> None:
+    """Somebody removed the sibling: no command goes on as if nothing had been there."""
+    load(table, "a", 0, 4, dead(table, "a", 40, 1))
+    shutil.rmtree(table.quarantine.uri)
+    again = Warehouse(str(Path(table.uri).parent)).table("clicks")
+    with pytest.raises(WarehouseError, match="bring it back from a copy"):
+        load(again, "b", 50, 4)
 
 
 def test_files_without_a_commit_are_invisible(table: TopicTable) -> None:
