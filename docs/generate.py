@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("kafka2011", "zk_registry", "consumers", "hadoop_etl")
+PACKAGES = ("kafka2011", "zk_registry", "since2011", "consumers", "hadoop_etl")
 SECTION = re.compile(r"§\s?(\d(?:\.\d)?)")
 TITLES = {
     "1": "Introduction",

@@ -53,9 +53,7 @@ def requeue(table: TopicTable, form: Format, *, dry_run: bool = False, clock: Cl
     load = new_load(clock.wall_ms())
     if dry_run:
         with TemporaryDirectory() as elsewhere:
-            again = _decode_all(_Again(table, form, load, elsewhere))
-            again.files.close()
-            return again.result()
+            return _decode_all(_Again(table, form, load, elsewhere)).result()
     table.settle()
     table.add_columns(make_decoder(form).columns)
     number = table.state().dead

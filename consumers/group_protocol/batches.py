@@ -22,9 +22,9 @@ from dataclasses import dataclass, replace
 
 from fastcrc import crc32
 
-from consumers.group_protocol.compression import decompress
 from kafka2011.errors import InvalidMessage, Kafka2011Error
 from kafka2011.wire import Budget
+from since2011.wire.compression import decompress
 
 _HEAD = struct.Struct(">qiibIhiqqqhii")
 _AFTER_LENGTH = 49

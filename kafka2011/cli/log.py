@@ -12,9 +12,10 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import nullcontext
+from importlib.metadata import entry_points
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import click
 
@@ -54,7 +55,14 @@ def dump(path: Path, offset: int, most: int | None, as_hex: bool, deep: bool, as
     kafka2011 log dump data/clicks-0
     kafka2011 log dump data/clicks-0/00000000000000000000.kafka -n 10 --hex
     kafka2011 log dump data/clicks-0 --deep --json
+
+    Files of a newer kind of log (.log, .index, .timeindex, .txnindex, .snapshot, checkpoints) are shown too; there
+    --deep opens batches and shows their records.
     """
+    newer = _format_of(path)
+    if newer is not None:
+        show(islice(newer.rows(path, offset, deep=deep), most), as_json=as_json, empty="no entries")
+        return
     found = islice(_entries(path, offset), most)
     if as_hex:
         for entry in found:
@@ -185,6 +193,24 @@ def _accept_at(admin: str) -> list[str]:
         fail(f"{url} answered {error.code}: {error.read().decode(errors='replace').strip()}")
     except (OSError, http.client.HTTPException, ValueError) as error:
         fail(f"no broker answers at {url} ({getattr(error, 'reason', None) or error})")
+
+
+class LogFormat(Protocol):
+    """A kind of log newer than 2011, from the entry-point group ``kafka2011.log_formats``."""
+
+    def claims(self, path: Path) -> bool:
+        """Whether ``path`` is of this kind."""
+
+    def rows(self, path: Path, offset: int, *, deep: bool) -> Iterator[dict[str, Any]]:
+        """What ``dump`` shows."""
+
+
+def _format_of(path: Path) -> LogFormat | None:
+    for plugin in entry_points(group="kafka2011.log_formats"):
+        found: LogFormat = plugin.load()
+        if found.claims(path):
+            return found
+    return None
 
 
 def _entries(path: Path, offset: int) -> Iterator[DumpedEntry | Damage]:

@@ -12,7 +12,7 @@ from tests.walks.page import FENCE, blocks, matches, run
 ROOT = Path(__file__).resolve().parents[2]
 WALKS = ROOT / "docs" / "walks"
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-OURS = "kafka2011|zk_registry|consumers|hadoop_etl"
+OURS = "kafka2011|zk_registry|since2011|consumers|hadoop_etl"
 PAGES = sorted(WALKS.glob("[0-9]-*.md"))
 STEPS = ["Break", "Look", "Explain", "Read the code", "Change one thing"]
 TWO_SCREENS = 135

@@ -10,13 +10,13 @@ from twisted.python.failure import Failure
 
 from consumers.group_protocol.batches import Batch
 from consumers.group_protocol.codec import Struct
-from consumers.group_protocol.compression import ZSTD
 from consumers.group_protocol.error_codes import ErrorCode
 from consumers.group_protocol.events import NotKept
 from consumers.group_protocol.handlers.refusals import Refused, refusal
 from consumers.group_protocol.unpacking import Found
 from kafka2011.broker.reactor import all_of
 from kafka2011.errors import Kafka2011Error
+from since2011.wire.compression import ZSTD
 
 if TYPE_CHECKING:
     from consumers.group_protocol.handlers.call import Call

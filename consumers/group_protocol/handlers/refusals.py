@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from consumers.group_protocol.batches import OldMessageFormat
-from consumers.group_protocol.compression import UnknownCompression
 from consumers.group_protocol.error_codes import ErrorCode
 from kafka2011.errors import (
     IllegalTopicName,
@@ -16,6 +15,7 @@ from kafka2011.errors import (
     RequestTimedOut,
     WrongPartition,
 )
+from since2011.wire.compression import UnknownCompression
 
 
 class Refused(Kafka2011Error):

@@ -8,10 +8,10 @@ from kafka.record import MemoryRecords
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from consumers.group_protocol.batches import OldMessageFormat, decode_batches, encode_batch
-from consumers.group_protocol.compression import GZIP, LZ4, SNAPPY, ZSTD, UnknownCompression, decompress
 from kafka2011.errors import InvalidMessage
 from kafka2011.wire.compression import compress
 from kafka2011.wire.message import Codec
+from since2011.wire.compression import GZIP, LZ4, SNAPPY, ZSTD, UnknownCompression, decompress
 
 LIMIT = 1 << 20
 KEY_VALUE = bytes.fromhex(

@@ -7,12 +7,12 @@ import tracemalloc
 
 import pytest
 
-from consumers.group_protocol.compression import GZIP, LZ4, SNAPPY, ZSTD
 from consumers.group_protocol.error_codes import ErrorCode
 from consumers.group_protocol.handlers.refusals import refusal
 from consumers.group_protocol.unpacking import QUICK_RECORDS, Unpacker
 from kafka2011.errors import InvalidMessage, Kafka2011Error, SetTooLarge
 from kafka2011.wire import Budget
+from since2011.wire.compression import GZIP, LZ4, SNAPPY, ZSTD
 from tests.unit.group_protocol_wire.test_batches import built, compressed
 
 MiB = 1 << 20

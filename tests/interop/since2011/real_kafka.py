@@ -1,0 +1,60 @@
+"""A real Apache Kafka 3.9 as a judge: its jars, where the machine has them or can get them.
+
+``KAFKA39_JARS`` names a folder with the jars of kafka_2.13 and kafka-tools 3.9 and what they depend on. Without it they
+are fetched with Maven once, into the user's cache. Without Java or Maven the tests are skipped by name.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+VERSION = "3.9.1"
+_POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>judge</groupId><artifactId>judge</artifactId><version>1</version><dependencies>
+<dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{VERSION}</version></dependency>
+<dependency><groupId>org.apache.kafka</groupId><artifactId>kafka-tools</artifactId><version>{VERSION}</version></dependency>
+</dependencies></project>
+"""
+
+
+@cache
+def jars() -> Path:
+    """The folder with the jars; skips the test where there can be none."""
+    if shutil.which("java") is None:
+        pytest.skip("java is not installed: real Kafka cannot be the judge")
+    named = os.environ.get("KAFKA39_JARS")
+    if named:
+        return Path(named)
+    cached = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "kafka2011" / f"kafka-{VERSION}"
+    if not (cached / "complete").exists():
+        _fetch(cached)
+    return cached
+
+
+def _fetch(target: Path) -> None:
+    if shutil.which("mvn") is None:
+        pytest.skip("neither KAFKA39_JARS nor Maven: real Kafka cannot be the judge")
+    target.mkdir(parents=True, exist_ok=True)
+    (target / "pom.xml").write_text(_POM)
+    command = ["mvn", "-q", "-B", "-f", str(target / "pom.xml"), "dependency:copy-dependencies"]
+    try:
+        ended = subprocess.run([*command, f"-DoutputDirectory={target}"], capture_output=True, timeout=600, check=False)
+    except subprocess.TimeoutExpired:
+        pytest.skip("Maven did not fetch real Kafka in ten minutes")
+    if ended.returncode:
+        pytest.skip(f"Maven could not fetch real Kafka {VERSION}")
+    (target / "complete").touch()
+
+
+def run_tool(name: str, *arguments: str, cwd: Path) -> str:
+    """What one of Kafka's own command-line classes prints."""
+    command = ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{jars()}/*", name, *arguments]
+    ended = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=170, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
