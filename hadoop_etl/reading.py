@@ -6,6 +6,7 @@ Always through the table's log, never by listing the directory: a listing also s
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -66,15 +67,37 @@ def _frame(spark: SparkSession, uri: str, columns: pa.Schema, paths: list[str]) 
         ) from error
 
 
-def register(spark: SparkSession, warehouse: Warehouse) -> list[str]:
+def view_names(topics: Iterable[str]) -> dict[str, str]:
+    """The view of each topic: its name with ``_`` for what SQL does not allow, and a number if another has that name.
+
+    SQL knows neither ``-`` nor ``.`` nor case in a name: of ``a_b``, ``a-b``, ``a.b`` and ``A_B`` the first, which is
+    the one that needs no change if there is one, keeps ``a_b``, the others are ``a_b_2`` and so on.
+    """
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+
+    def plain(topic: str) -> str:
+        return topic.replace("-", "_").replace(".", "_")
+
+    for topic in sorted(topics, key=lambda topic: (plain(topic) != topic, topic)):
+        name, number = plain(topic), 1
+        # The quarantine beside it has a name too.
+        while {name.lower(), f"{name}{DEAD}".lower()} & taken:
+            number += 1
+            name = f"{plain(topic)}_{number}"
+        taken |= {name.lower(), f"{name}{DEAD}".lower()}
+        found[topic] = name
+    return found
+
+
+def register(spark: SparkSession, warehouse: Warehouse) -> dict[str, str]:
     """Make each topic a view of this session: ``SELECT … FROM clicks``, and ``clicks__dead`` beside it.
 
-    A view shows the version of this moment; call it again to see later loads. Returns the names.
+    A view shows the version of this moment; call it again to see later loads. Returns topic to view (``view_names``).
     """
-    made = []
-    for topic in warehouse.topics():
-        name, table = topic.replace("-", "_").replace(".", "_"), warehouse.table(topic)
+    made = view_names(warehouse.topics())
+    for topic, name in made.items():
+        table = warehouse.table(topic)
         spark_table(spark, table).createOrReplaceTempView(name)
         spark_quarantine(spark, table).createOrReplaceTempView(f"{name}{DEAD}")
-        made += [name, f"{name}{DEAD}"]
     return made

@@ -22,6 +22,7 @@ from typing import Any
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
 from fastavro.schema import SchemaParseException
 
+from kafka2011.avro_walk import AvroWalk
 from kafka2011.errors import ConfigError, Kafka2011Error
 from kafka2011.types import is_legal_name
 
@@ -50,6 +51,7 @@ class SchemaRegistry(ABC):
 
     def __init__(self) -> None:
         self._parsed: dict[int, Any] = {}
+        self._walks: dict[int, AvroWalk] = {}
 
     @abstractmethod
     def register(self, topic: str, schema: Schema) -> int:
@@ -75,11 +77,13 @@ class SchemaRegistry(ABC):
     def decode(self, payload: bytes) -> dict[str, Any]:
         """The record in a payload."""
         schema_id = schema_id_of(payload)
-        return decode_body(self._parse(schema_id), payload[HEAD.size :], schema_id)
+        return decode_body(self._parse(schema_id), payload[HEAD.size :], schema_id, self._walks[schema_id])
 
     def _parse(self, schema_id: int) -> Any:
         if schema_id not in self._parsed:
-            self._parsed[schema_id] = parse_schema(dict(self.schema(schema_id)))
+            schema = self.schema(schema_id)
+            self._walks[schema_id] = AvroWalk(schema)
+            self._parsed[schema_id] = parse_schema(dict(schema))
         return self._parsed[schema_id]
 
 
@@ -91,12 +95,16 @@ def schema_id_of(payload: bytes) -> int:
     return int(schema_id)
 
 
-def decode_body(parsed: Any, body: bytes, schema_id: int) -> dict[str, Any]:
-    """Read one Avro body to its last byte; bytes missing or left over are an error."""
+def decode_body(parsed: Any, body: bytes, schema_id: int, walk: AvroWalk) -> dict[str, Any]:
+    """Read one Avro body to its last byte. Bytes missing or left over are an error, and so is a body that asks too much."""
+    fault = walk.fault(body) if walk.is_needed else None
+    if fault is not None:
+        raise InvalidEvent(fault)
     stream = io.BytesIO(body)
     try:
         record: dict[str, Any] = schemaless_reader(stream, parsed, None)
-    except (ValueError, EOFError, IndexError, TypeError, OverflowError, KeyError, MemoryError) as error:
+    except Exception as error:
+        # The library's own kinds are many, and any of them is this body's doing.
         reason = str(error) or type(error).__name__
         raise InvalidEvent(f"the body is not a record of schema {schema_id}: {reason}") from error
     left = len(body) - stream.tell()

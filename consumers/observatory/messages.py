@@ -23,6 +23,7 @@ Decoder = Callable[[bytes], tuple[Any | None, str]]
 
 SHOWN = 50
 _PREVIEW = 4_096
+_DEEPEST = 64
 
 
 class BadQuestion(Kafka2011Error):
@@ -51,7 +52,7 @@ def anatomy(offset: int, entry: bytes, decode: Decoder) -> dict[str, Any]:
         parts.append(["attributes", entry[5:6].hex(), codec])
     parts.append(["crc", entry[header - 4 : header].hex(), good])
     parts.append(["payload", payload[:_PREVIEW].hex(), f"{len(payload)} bytes of the application's own"])
-    decoded, form = decode(payload)
+    decoded, form = _shown(payload, decode)
     return {
         "offset": offset,
         "next_offset": offset + len(entry),
@@ -63,11 +64,32 @@ def anatomy(offset: int, entry: bytes, decode: Decoder) -> dict[str, Any]:
     }
 
 
+def _shown(payload: bytes, decode: Decoder) -> tuple[Any | None, str]:
+    """The meaning of a payload, if the page can be given it: what no browser can read is shown as bytes."""
+    try:
+        decoded, form = decode(payload)
+        # What the page gets must be JSON: no NaN, no half letters.
+        json.dumps(decoded, allow_nan=False, ensure_ascii=False).encode()
+    except (ValueError, TypeError, RecursionError):
+        return None, ""
+    return (decoded, form) if _depth(decoded) <= _DEEPEST else (None, f"{form}, nested too deep to be shown")
+
+
+def _depth(value: Any) -> int:
+    """How many lists and objects are inside each other, counted level by level."""
+    depth, level = 0, [value]
+    while level:
+        inner = [part.values() if isinstance(part, dict) else part for part in level if isinstance(part, (dict, list))]
+        level = [value for part in inner for value in part]
+        depth += bool(inner)
+    return depth
+
+
 def json_or_nothing(payload: bytes) -> tuple[Any | None, str]:
     """Decode a payload that happens to be JSON."""
     try:
         return json.loads(payload), "JSON"
-    except ValueError:
+    except (ValueError, RecursionError):
         return None, ""
 
 

@@ -20,10 +20,10 @@ import pyarrow.compute as pc
 from fastavro import parse_schema
 
 from hadoop_etl.decode import Decoded, Format, byte_bounds, rows_to_table, shown
-from hadoop_etl.decode.avro_walk import AvroWalk
 from hadoop_etl.decode.bounds import too_large
 from hadoop_etl.schema import columns_of, defaults_of, is_simple, merge, plain_type
 from kafka2011.avro import FIRST_BYTE, HEAD, InvalidEvent, Schema, decode_body
+from kafka2011.avro_walk import AvroWalk
 
 _MARK = "kafka2011_mark"
 _SYNC = bytes(range(16))
@@ -130,18 +130,10 @@ class _Version:
         rows: list[dict[str, Any]] = []
         places: list[int] = []
         for place, body in enumerate(bodies.to_pylist()):
-            fault = self._walk.fault(body) if self._walk.is_needed else None
-            if fault is not None:
-                bad[place] = fault
-                continue
             try:
-                record = decode_body(self._parsed, body, self.number)
+                record = decode_body(self._parsed, body, self.number, self._walk)
             except InvalidEvent as error:
                 bad[place] = shown(error)
-                continue
-            except Exception as error:
-                # The library's own kinds are many, and any of them is this body's doing.
-                bad[place] = f"the body is not a record of schema {self.number}: {shown(error)}"
                 continue
             rows.append({self._names[name]: value for name, value in record.items()})
             places.append(place)

@@ -18,13 +18,10 @@ from json import detect_encoding
 import numpy as np
 import numpy.typing as npt
 
+from kafka2011.avro_walk import MAX_DEPTH, MAX_VALUES
+
 MAX_SIZE = 16 << 20
 """Bytes of one payload that is to be taken apart; raw topics take any."""
-MAX_DEPTH = 64
-"""Brackets inside brackets."""
-MAX_VALUES = 100_000
-"""Values in one payload."""
-
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},:]', re.DOTALL)
 
 Bytes = npt.NDArray[np.uint8]

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from hadoop_etl import report
 from hadoop_etl.audit import Window, exit_code, judge
@@ -14,6 +15,7 @@ from hadoop_etl.decode import Format
 from hadoop_etl.errors import PlanChanged, TilingBroken
 from hadoop_etl.job import Outcome, TopicOutcome
 from hadoop_etl.plan import Plan, Range, TopicPlan, read_plan
+from hadoop_etl.reading import view_names
 from hadoop_etl.task import Done, Work
 from hadoop_etl.tiling import winners
 from kafka2011.types import BrokerAddress, BrokerPartition
@@ -127,3 +129,21 @@ def test_the_report_says_what_happened() -> None:
     assert 'kafka2011_etl_audit_windows{verdict="short"} 1' in report.prometheus(found)
     topic.error = "no"
     assert report.as_dict(Outcome(PLAN, [topic]), [])["state"] == "failed"
+
+
+def test_views_of_topics_with_one_name_in_sql() -> None:
+    """``a-b``, ``a.b``, ``a_b`` and ``A_B`` are four views; a quarantine's name collides with none (issue 20 A3)."""
+    names = view_names(["a-b", "a.b", "a_b", "A_B", "a_b__dead", "clicks"])
+    assert (names["a-b"].startswith("a_b"), names["clicks"]) == (True, "clicks")
+    every = [view.lower() for name in names.values() for view in (name, f"{name}__dead")]
+    assert len(set(every)) == len(every) == 12
+
+
+def test_metrics_are_exact() -> None:
+    """Prometheus reads the very numbers: seconds of today, a million rows (issue 21 point 11)."""
+    outcome = Outcome(replace(PLAN, created_ms=1_795_123_456_789), [TopicOutcome("clicks", version=1, rows=1_234_567)])
+    families = text_string_to_metric_families(report.prometheus(report.as_dict(outcome, [])))
+    found = {sample.name: sample.value for family in families for sample in family.samples}
+    assert found["kafka2011_etl_last_load_timestamp_seconds"] == 1_795_123_456
+    assert found["kafka2011_etl_rows"] == 1_234_567
+    assert found["kafka2011_etl_last_exit_code"] == 0

@@ -11,7 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hadoop_etl.decode.bounds import MAX_DEPTH, MAX_VALUES
+MAX_DEPTH = 64
+"""Levels inside each other that any payload may have."""
+MAX_VALUES = 100_000
+"""Values in one payload."""
 
 _FIXED = {"boolean": 1, "float": 4, "double": 8}
 _VARIABLE = ("bytes", "string")
