@@ -96,7 +96,7 @@ def schema_id_of(payload: bytes) -> int:
 
 
 def decode_body(parsed: Any, body: bytes, schema_id: int, walk: AvroWalk) -> dict[str, Any]:
-    """Read one Avro body to its last byte. Bytes missing or left over are an error, and so is a body that asks too much."""
+    """Read one Avro body to its last byte. Bytes missing or left over, and a body that asks too much, are errors."""
     fault = walk.fault(body) if walk.is_needed else None
     if fault is not None:
         raise InvalidEvent(fault)
