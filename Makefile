@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 ARGS   ?=
 
-.PHONY: help demo test test-quick fuzz paper sanitize check sim model bench bench-peers bench-etl etl-matrix etl-machine soak outage docker docs clean
+.PHONY: help demo test test-quick fuzz paper sanitize check sim model bench bench-peers bench-etl etl-matrix etl-machine fuzz-etl soak outage docker docs clean
 
 help:           ## this list
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -64,6 +64,9 @@ etl-matrix: $(READY) ## the kill matrix of the Spark load, three times (minutes)
 
 etl-machine: $(READY) ## the warehouse against its model: 2,000 random sequences, every order of any four steps (an hour)
 	KAFKA2011_WAREHOUSE_RUNS=2000 $(BIN)/python -m pytest tests/property/etl/test_warehouse_machine.py $(ARGS)
+
+fuzz-etl: $(READY) ## messages from any bytes against the decoders and the warehouse (ARGS="--for 1h")
+	$(BIN)/python -m tests.property.etl.fuzz $(ARGS)
 
 soak: $(READY)  ## faults without end: kill, pause, expire, until ARGS="--for 1h"
 	$(BIN)/python -m benchmarks.soak $(ARGS)

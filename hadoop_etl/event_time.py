@@ -185,6 +185,8 @@ def _to_ms(numbers: npt.NDArray[Any], unit: str) -> npt.NDArray[Any]:
 
 
 def _number_ms(number: float, unit: str, value: Any) -> int:
+    if not math.isfinite(number):
+        raise UnreadableTime(value)
     if unit == AUTO:
         unit = next(name for below, name in _SIZES if abs(number) < below)
     time_ms = math.floor(number / _PER_MS[unit])

@@ -93,22 +93,33 @@ def rows_to_table(rows: Sequence[Mapping[str, Any]], columns: pa.Schema) -> tupl
     """Rows as columns of these types, and the reason for each row that does not fit them."""
     bad: dict[int, str] = {}
     good: list[pa.Table] = []
+    fitted: list[tuple[int, dict[str, Any]]] = []
+    for place, row in enumerate(rows):
+        try:
+            fitted.append((place, _fit(row, columns)))
+        except Exception as error:
+            # Whatever its class, it is this row's doing.
+            bad[place] = _misfit(error)
 
     def convert(first: int, last: int) -> None:
         try:
-            good.append(pa.Table.from_pylist([_fit(row, columns) for row in rows[first:last]], schema=columns))
+            good.append(pa.Table.from_pylist([row for _, row in fitted[first:last]], schema=columns))
         except Exception as error:
-            # Whatever its class: it is some row's doing, and halving finds which.
+            # Half a letter, a number too large: it is some row's doing, and halving finds which.
             if last - first == 1:
-                bad[first] = f"a field has the wrong type: {shown(error)}"
+                bad[fitted[first][0]] = _misfit(error)
             else:
                 middle = (first + last) // 2
                 convert(first, middle)
                 convert(middle, last)
 
-    if rows:
-        convert(0, len(rows))
+    if fitted:
+        convert(0, len(fitted))
     return pa.concat_tables(good) if good else columns.empty_table(), bad
+
+
+def _misfit(error: Exception) -> str:
+    return f"a field has the wrong type: {shown(error)}"
 
 
 def shown(error: BaseException, most: int = 300) -> str:

@@ -103,7 +103,15 @@ def json_times(events: list[Any], **said: str) -> tuple[list[int | None], dict[i
 
 @pytest.mark.parametrize(
     ("odd", "is_readable"),
-    [(NOW_MS + 0.5, True), ("n/a", False), ("2011-06-12T03:00:00.123Z", True), (None, True), ([1], False)],
+    [
+        (NOW_MS + 0.5, True),
+        ("2011-06-12T03:00:00.123Z", True),
+        (None, True),
+        ("n/a", False),
+        ("1e999", False),
+        (float("inf"), False),
+        ([1], False),
+    ],
 )
 def test_one_odd_time_costs_one_row(odd: Any, is_readable: bool) -> None:
     """A float, a text or a list among 500 numbers: 499 keep their time, the odd one is read or dead (issue 21-2)."""
