@@ -16,6 +16,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hadoop_etl.columns import BOUNDED
@@ -24,7 +25,14 @@ from hadoop_etl.storage import writing
 ROW_GROUP_SIZE = 32 << 20
 """Bytes of columns gathered before a row group is written: readers like large ones, memory is bounded."""
 
-_NEVER_REPEATS = frozenset({"koffset", "knext", "kidx", "value", "ts", "timestamp"})
+MAX_WAITING = 256 << 20
+"""Bytes of columns that one split gathers for all its days together."""
+MAX_OPEN = 32
+"""Files of one split that are open at once."""
+ZSTD_LEVEL = 3
+"""What Spark and the library itself use; level 1 is a tenth larger and hardly faster."""
+_MOST_PIECES = 64
+_LOOKED_AT = 20_000
 
 
 Bounds = Mapping[str, tuple[Any, Any, int]]
@@ -83,41 +91,51 @@ def bounds_of(metadata: pq.FileMetaData) -> Bounds:
 
 
 class _File:
+    """One file of a day. It is opened when there is something to write, and no earlier. Thread: one."""
+
     def __init__(self, uri: str, path: str, schema: pa.Schema) -> None:
-        self.path = path
+        self._uri, self.path, self._schema = uri, path, schema
         self.rows = 0
+        self.waiting_size = 0
         self._waiting: list[pa.Table] = []
-        self._waiting_size = 0
-        self._schema = schema
         self._stack = ExitStack()
-        self._stream = self._stack.enter_context(writing(f"{uri}/{path}"))
-        # Offsets and payloads never repeat: a dictionary of them would be made and thrown away.
-        worth = [f.name for f in schema if f.name not in _NEVER_REPEATS and not pa.types.is_nested(f.type)]
+        self._writer: pq.ParquetWriter | None = None
+        self._stream: Any = None
         self._metadata: list[pq.FileMetaData] = []
-        self._writer = pq.ParquetWriter(
-            self._stream,
-            schema,
-            compression="zstd",
-            compression_level=1,
-            use_dictionary=worth,
-            version="2.6",
-            metadata_collector=self._metadata,
-        )
+
+    @property
+    def is_open(self) -> bool:
+        return self._writer is not None
 
     def add(self, table: pa.Table) -> None:
         self.rows += table.num_rows
         self._waiting.append(table)
-        self._waiting_size += table.nbytes
-        if self._waiting_size >= ROW_GROUP_SIZE:
-            self._write()
+        self.waiting_size += table.nbytes
+        if len(self._waiting) >= _MOST_PIECES:
+            # Each small table has a price of its own, larger than a few rows.
+            self._waiting = [pa.concat_tables(self._waiting).combine_chunks()]
 
-    def _write(self) -> None:
-        self._writer.write_table(pa.concat_tables(self._waiting), row_group_size=1 << 20)
-        self._waiting, self._waiting_size = [], 0
+    def write(self) -> None:
+        """Write what was gathered as one row group."""
+        table = pa.concat_tables(self._waiting)
+        if self._writer is None:
+            self._stream = self._stack.enter_context(writing(f"{self._uri}/{self.path}"))
+            self._writer = pq.ParquetWriter(
+                self._stream,
+                self._schema,
+                compression="zstd",
+                compression_level=ZSTD_LEVEL,
+                version="2.6",
+                metadata_collector=self._metadata,
+                **_encodings(table),
+            )
+        self._writer.write_table(table, row_group_size=1 << 20)
+        self._waiting, self.waiting_size = [], 0
 
     def close(self, keys: dict[str, str]) -> WrittenFile:
-        if self._waiting:
-            self._write()
+        if self._waiting or self._writer is None:
+            self.write()
+        assert self._writer is not None
         self._writer.close()
         size: int = self._stream.tell()
         self._stack.close()
@@ -125,21 +143,76 @@ class _File:
         return WrittenFile(self.path, size, self.rows, keys, time.time_ns() // 1_000_000, stats)
 
 
+def _encodings(table: pa.Table) -> dict[str, Any]:
+    """How to write each column, by what the first rows hold.
+
+    Values that repeat go through a dictionary, as everywhere. Numbers that hardly do (offsets, times, counters) are
+    written as differences, which is a fraction of their size; Parquet's own way would be to give the dictionary up
+    half-way and to write them in full.
+    """
+    repeating: list[str] = []
+    encodings: dict[str, str] = {}
+    some = table.slice(0, _LOOKED_AT)
+    for column in some.schema:
+        kind = column.type
+        if pa.types.is_nested(kind):
+            continue
+        values = some.column(column.name)
+        distinct = pc.count_distinct(values).as_py() if _is_countable(kind) else 0
+        if distinct <= max(1, len(some) // 2):
+            repeating.append(column.name)
+        elif pa.types.is_integer(kind) or pa.types.is_timestamp(kind):
+            encodings[column.name] = "DELTA_BINARY_PACKED"
+    return {"use_dictionary": repeating, "column_encoding": encodings or None}
+
+
+def _is_countable(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_timestamp(kind) or pa.types.is_string(kind) or pa.types.is_binary(kind)
+    )
+
+
 class SplitFiles:
-    """The files of one attempt at one split. Thread: one."""
+    """The files of one attempt at one split: one per day, or more where a day has many rows. Thread: one.
+
+    A split may touch a thousand days. So rows are gathered first, in bounded memory, and only few files are open.
+    """
 
     def __init__(self, table_uri: str, stem: str, schema: pa.Schema) -> None:
         self._uri, self._stem, self._schema = table_uri, stem, schema
         self._files: dict[tuple[tuple[str, str], ...], _File] = {}
+        self._closed: list[WrittenFile] = []
+        self._waiting_size = 0
 
     def add(self, keys: dict[str, str], table: pa.Table) -> None:
         """Put rows into the file of their day (and hour)."""
         key = tuple(keys.items())
         if key not in self._files:
             directory = "/".join(f"{name}={value}" for name, value in key)
-            self._files[key] = _File(self._uri, f"{directory}/{self._stem}.parquet", self._schema)
-        self._files[key].add(table)
+            number = f".{len(self._closed)}" if self._closed else ""
+            self._files[key] = _File(self._uri, f"{directory}/{self._stem}{number}.parquet", self._schema)
+        file = self._files[key]
+        file.add(table)
+        self._waiting_size += table.nbytes
+        if file.waiting_size >= ROW_GROUP_SIZE or self._waiting_size >= MAX_WAITING:
+            self._make_room()
 
     def close(self) -> list[WrittenFile]:
         """Finish all files: they are whole and on disk."""
-        return [file.close(dict(key)) for key, file in self._files.items()]
+        while self._files:
+            self._finish(next(iter(self._files)))
+        return self._closed
+
+    def _make_room(self) -> None:
+        """Write the largest of what was gathered; beyond so many open files, finish one."""
+        key = max(self._files, key=lambda key: self._files[key].waiting_size)
+        self._waiting_size -= self._files[key].waiting_size
+        self._files[key].write()
+        is_open = [key for key, file in self._files.items() if file.is_open]
+        if len(is_open) > MAX_OPEN:
+            self._finish(is_open[0])
+
+    def _finish(self, key: tuple[tuple[str, str], ...]) -> None:
+        file = self._files.pop(key)
+        self._waiting_size -= file.waiting_size
+        self._closed.append(file.close(dict(key)))
