@@ -9,7 +9,8 @@ disagree with the data. Verdicts:
     complete      loaded = sent
     short by n    n fewer were loaded than sent
     over by n     n more (a producer that does not report, or repeats itself after a failure)
-    cannot tell   nobody reported, the window is still open, or the missing ones wait on a broker
+    cannot tell   nobody reported this window, it is still open, or the missing ones wait on a broker
+    not audited   no producer ever reported this topic: there is nothing to compare, and nothing was promised
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ GRACE_MS = 60_000
 MAX_WAITING = 256 << 20
 """Bytes not yet loaded that an audit reads to count them."""
 
-COMPLETE, CANNOT_TELL = "complete", "cannot tell"
+COMPLETE, CANNOT_TELL, NOT_AUDITED = "complete", "cannot tell", "not audited"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +76,11 @@ def judge(sent: int | None, held: int | None, loaded: int, is_open: bool) -> tup
 
 
 def exit_code(windows: Sequence[Window]) -> int:
-    """0 everything adds up, 1 something does not, 3 cannot tell."""
+    """0 everything that is audited adds up, 1 something does not, 3 cannot tell."""
     verdicts = {window.verdict for window in windows}
+    if verdicts == {NOT_AUDITED}:
+        return 0
+    verdicts.discard(NOT_AUDITED)
     if any(verdict not in (COMPLETE, CANNOT_TELL) for verdict in verdicts):
         return 1
     return 0 if verdicts == {COMPLETE} else 3
@@ -89,17 +93,25 @@ def audit(
     since_ms: int = 0,
     topics: Iterable[str] = (),
     cluster: Cluster | None = None,
+    must_report: bool = False,
 ) -> list[Window]:
-    """Judge every window that begins at or after ``since_ms``, of the named topics or of all."""
+    """Judge every window that begins at or after ``since_ms``, of the named topics or of all.
+
+    A topic nobody ever reported is not audited, unless it ``must_report``: then nobody can tell. One that was reported
+    once and is not any more is always of the second kind.
+    """
     sent = sent_counts(warehouse, since_ms)
+    ever = _ever_reported(warehouse)
     loadable = [topic for topic in warehouse.topics() if topic != AUDIT_TOPIC]
     wanted = list(topics) or sorted({*loadable, *(topic for topic, _ in sent)})
     found: list[Window] = []
     for topic in wanted:
         widths = {width for name, width in sent if name == topic}
         if not widths:
-            why = "no producer reports this topic"
-            found.append(Window(topic, since_ms, 0, None, None, 0, CANNOT_TELL, why))
+            is_audited = must_report or topic in ever
+            why = "no producer reports this topic" + (" any more" if topic in ever else "")
+            verdict = CANNOT_TELL if is_audited else NOT_AUDITED
+            found.append(Window(topic, since_ms, 0, None, None, 0, verdict, why))
         for width in sorted(widths):
             said = sent[topic, width]
             first = min(said)
@@ -113,6 +125,16 @@ def audit(
                 is_open = start + width + GRACE_MS > now_ms
                 verdict, why = judge(said.get(start), held, loaded[start], is_open)
                 found.append(Window(topic, start, width, said.get(start), held, loaded[start], verdict, why))
+    return found
+
+
+def _ever_reported(warehouse: Warehouse) -> set[str]:
+    """The topics some producer reported, ever."""
+    table = warehouse.table(AUDIT_TOPIC)
+    found: set[str] = set()
+    if table.exists():
+        for batch in events(table).to_batches(columns=["topic"]):
+            found.update(pc.unique(batch.column(0)).to_pylist())
     return found
 
 

@@ -66,6 +66,8 @@ def show_audit(
 ) -> None:
     """Compare what producers said they sent with what was loaded, per window. Exit code 0, 1 or 3.
 
+    A topic no producer ever reported is not audited; name it with --topic if it should be.
+
     With --zookeeper or --broker it also counts what waits on the brokers.
 
     \b
@@ -76,7 +78,10 @@ def show_audit(
     since_ms = 0 if days is None else now_ms - round(days * 86_400_000)
     with ExitStack() as stack:
         cluster = stack.enter_context(open_cluster(zookeeper, broker)) if zookeeper or broker else None
-        windows = audit(Warehouse(warehouse), now_ms=now_ms, since_ms=since_ms, topics=topics, cluster=cluster)
+        place = Warehouse(warehouse)
+        windows = audit(
+            place, now_ms=now_ms, since_ms=since_ms, topics=topics, cluster=cluster, must_report=bool(topics)
+        )
     shown = [w.as_dict() for w in windows if every or as_json or w.verdict != "complete"]
     show(shown, as_json=as_json, empty="every window is complete" if windows else "nothing to audit")
     sys.exit(exit_code(windows))
