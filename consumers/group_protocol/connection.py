@@ -158,9 +158,10 @@ class ModernProtocol(Protocol):
 
         def done(result: T | Failure) -> T | Failure:
             self._alone = 0
-            if not self._gone:
-                self.modern.broker.limits.partial(self, self._splitter.pending)
-                self.modern.reactor.callLater(0, self._run)
+            if self._gone:
+                return Failure(CancelledError())
+            self.modern.broker.limits.partial(self, self._splitter.pending)
+            self.modern.reactor.callLater(0, self._run)
             return result
 
         self._alone = max(size, 1)

@@ -30,7 +30,7 @@ from typing import Any
 
 from consumers.group_protocol.idempotence import Producers, Written
 from kafka2011.clock import SYSTEM_CLOCK, Clock
-from kafka2011.errors import FlushFailed, LogFailed, LogFull
+from kafka2011.errors import FlushFailed, LogError, LogFailed, LogFull
 from kafka2011.failpoints import fail_point
 from kafka2011.log.directory import NO_ROOM
 
@@ -67,9 +67,12 @@ class PartitionJournal:
         if self.failed:
             raise LogFailed(f"{self.failed}; restart the broker")
         body = _pack(written)
-        with _room_for(self._path):
-            fail_point("producers.before_note")
-            n_written = os.write(self._fd, body)
+        try:
+            with _room_for(self._path):
+                fail_point("producers.before_note")
+                n_written = os.write(self._fd, body)
+        except OSError as error:
+            raise LogError(f"cannot note a producer's batch in {self._path} ({error}); nothing was appended") from error
         if n_written != len(body):
             os.ftruncate(self._fd, self._n_entries * _ENTRY.size)
             raise LogFull(f"no space to note a producer's batch in {self._path}; free some, then send it again")

@@ -41,7 +41,7 @@ from kafka2011.broker.tls import tls_options
 from kafka2011.broker.watchdog import Watchdog
 from kafka2011.clock import SYSTEM_CLOCK, Clock
 from kafka2011.config import Config
-from kafka2011.errors import ConfigError, MessageTooLarge
+from kafka2011.errors import ConfigError, LogError, MessageTooLarge
 from kafka2011.events import Journal
 from kafka2011.log.log import Log
 from kafka2011.log.store import LogStore
@@ -74,6 +74,8 @@ class Broker:
         self.limits = Limits(limit_settings(config), self.now)
         self.seldom = Seldom(self.journal, clock)
         self.running = False
+        self._takes_appends = True
+        """False once the logs are being closed: what a thread reports after that comes too late."""
         self.admin_port: int | None = None
         self._clock = clock
         self._started_ms = clock.wall_ms()
@@ -148,6 +150,7 @@ class Broker:
         deadline = self.now() + self.config.integer("shutdown.timeout.ms") / 1000
         await self._within(deadline, [maybeDeferred(plugin.stop) for plugin in self._plugins.values()])
         await self._within(deadline, self.doors.close())
+        self._takes_appends = False
         for connection in self.limits:
             connection.drop("shutdown", "the broker stops")
         for loop in self._loops:
@@ -207,6 +210,8 @@ class Broker:
 
     def append_to(self, log: Log, data: bytes, n_messages: int) -> tuple[int, int]:
         """Append a checked set, count it, and flush when due."""
+        if not self._takes_appends:
+            raise LogError(f"{log.topic}-{log.partition}: the broker stops; nothing was appended")
         place = log.append(data, n_messages)
         counts = self.counters.topics[log.topic]
         counts.appended_messages += n_messages

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from consumers.group_protocol.codec import Struct
 from consumers.group_protocol.error_codes import ErrorCode
 from consumers.group_protocol.events import TransactionRefused
+from consumers.group_protocol.handlers.refusals import refusal
+from kafka2011.errors import Kafka2011Error
 
 if TYPE_CHECKING:
     from consumers.group_protocol.handlers.call import Call
@@ -21,7 +23,10 @@ async def init_producer_id(modern: Modern, call: Call) -> Struct:
     """A new producer id, epoch 0."""
     if call.body.transactional_id is not None:
         return Struct(error=_no_transactions(modern, call))
-    return Struct(error=ErrorCode.NONE, producer_id=modern.intake.ids.next(), epoch=0)
+    try:
+        return Struct(error=ErrorCode.NONE, producer_id=modern.intake.ids.next(), epoch=0)
+    except Kafka2011Error as error:
+        return Struct(error=refusal(error)[0], producer_id=-1, epoch=-1)
 
 
 async def add_partitions_to_txn(modern: Modern, call: Call) -> Struct:

@@ -72,6 +72,18 @@ def test_a_note_that_does_not_get_to_the_disk_is_no_acknowledgement(tmp_path: Pa
     assert told == [0] + [ErrorCode.KAFKA_STORAGE_ERROR] * 3
 
 
+def test_a_note_that_cannot_be_written_refuses_its_batch_by_name(tmp_path: Path) -> None:
+    """A1: the disk fails before anything is appended: 56, the connection stays, and a retry is written once."""
+    failing = {"KAFKA2011_FAILPOINTS": "producers.before_note=raise:EIO@2"}
+    with BrokerProcess(tmp_path, SELDOM, environ=failing) as broker, WireClient(broker.modern_port or 0) as client:
+        pid, epoch = new_producer(client)
+        told = [client.produce("t", [b"%d" % n], producer=(pid, epoch, n)).error for n in (0, 1, 1)]
+        end = client.end("t")
+
+    assert told == [0, ErrorCode.KAFKA_STORAGE_ERROR, 0]
+    assert end == 2 * 11
+
+
 def test_hundreds_of_short_lived_connections_leave_no_waiter_behind(broker: BrokerProcess) -> None:
     """A2: clients that hang up while they wait; those that stay are all answered, and nothing is left unhandled."""
     chance = random.Random(19)

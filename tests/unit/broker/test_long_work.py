@@ -200,3 +200,16 @@ def test_work_nobody_waits_for_is_not_done(broker: Broker, reactor: TestReactor)
 
     assert done[0] == "first"
     assert done[-1] == "third"
+
+
+def test_what_a_thread_reports_after_the_stop_is_not_appended(broker: Broker, reactor: TestReactor) -> None:
+    """A set that was still being checked when the broker stopped does not get into a log that was closed cleanly."""
+    client = Client(broker)
+    client.send(ProduceRequest("t", 0, HELLO).encode(), ProduceRequest("t", 0, LARGE).encode())
+    assert end_of(broker) == len(HELLO)
+    stopping = broker.stop()
+    turned(reactor, lambda: stopping.called, "the broker stopped")
+    reactor.turn()
+
+    assert end_of(broker) == len(HELLO)
+    assert broker.counters.dropped["LogError"] <= 1
