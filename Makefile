@@ -7,7 +7,11 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 ARGS   ?=
 
+<<<<<<< ours
 .PHONY: help demo test test-quick fuzz paper sanitize check sim model bench bench-peers bench-etl etl-matrix etl-machine fuzz-etl soak outage docker docs clean
+=======
+.PHONY: help demo test test-quick fuzz paper sanitize check sim model bench bench-peers bench-etl etl-matrix etl-machine soak outage siege kills docker docs clean
+>>>>>>> theirs
 
 help:           ## this list
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -73,6 +77,13 @@ soak: $(READY)  ## faults without end: kill, pause, expire, until ARGS="--for 1h
 
 outage: $(READY) ## ZooKeeper's leader or majority away for a minute while a group reads: what flows, when commits are back
 	$(BIN)/python -m benchmarks.outage $(ARGS)
+
+siege: $(READY) ## every attack seen so far, the matrix of acknowledgements, a fuzzer: a verdict per row (ten minutes)
+	-$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m pip install --quiet atheris
+	$(BIN)/python -m benchmarks.siege $(ARGS)
+
+kills: $(READY) ## 200 kills of random processes in a cluster of three: nothing acknowledged may be lost (ten minutes)
+	$(BIN)/python -m benchmarks.kills $(ARGS)
 
 docker: $(READY) ## build the images, bring the cluster up, smoke-test it, tear it down
 	$(BIN)/python docker/smoke.py $(ARGS)

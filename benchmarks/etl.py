@@ -22,6 +22,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from benchmarks.nights import nights
 from hadoop_etl.cluster import Cluster
 from hadoop_etl.decode import Format, make_decoder
 from hadoop_etl.frames import read_frames
@@ -222,9 +223,13 @@ def main() -> None:
     parser.add_argument("--full", action="store_true", help="5 M rows")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--memory", action="store_true", help="only the memory of a load of 1 M and of 50 M rows")
+    parser.add_argument("--nights", type=int, metavar="N", help="only N loads into one table: their cost, their files")
     chosen = parser.parse_args()
     if chosen.memory:
         memory()
+        return
+    if chosen.nights:
+        nights(chosen.nights)
         return
     rows = 5_000_000 if chosen.full else chosen.rows
     options = {"num.partitions": 2, "log.flush.interval": 5000, "log.default.flush.interval.ms": 500}

@@ -21,13 +21,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as pads
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from hadoop_etl.actions import files_of, make_durable, write_entry
 from hadoop_etl.columns import BOUNDED, DEAD, DEAD_COLUMNS, key_columns, partition_columns
 from hadoop_etl.errors import WarehouseError
 from hadoop_etl.files import SplitFiles, WrittenFile
-from hadoop_etl.storage import arrow_place, exists, plain, reaching
+from hadoop_etl.storage import arrow_place, plain, reaching
 
 _COLUMNS = pa.schema([*key_columns(by_hour=False), *DEAD_COLUMNS])
 
@@ -84,13 +84,9 @@ class Quarantine:
             description=f"messages of topic {self.topic} that could not be read, kept by kafka2011 etl",
         )
 
-    def exists(self) -> bool:
-        """Tell whether it was made."""
-        return exists(f"{self.uri}/_delta_log")
-
     def followed(self, decided: int) -> int:
         """The number of the last change that was followed, of the ``decided`` ones; it never grows less."""
-        if self._followed < decided and self.exists():
+        if self._followed < decided:
             self._followed = self._number(self.open())
         return min(self._followed, decided)
 
@@ -146,8 +142,14 @@ class Quarantine:
 
     def open(self, version: int | None = None) -> DeltaTable:
         """The Delta table, now or as of a version."""
-        with reaching(self.uri):
-            return DeltaTable(self.uri, version=version)
+        try:
+            with reaching(self.uri):
+                return DeltaTable(self.uri, version=version)
+        except TableNotFoundError:
+            raise WarehouseError(
+                f"the quarantine of {self.topic} at {self.uri} is gone, and the table says that rows are in it; bring "
+                "it back from a copy"
+            ) from None
 
     @property
     def _app_id(self) -> str:

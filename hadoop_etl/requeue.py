@@ -53,7 +53,9 @@ def requeue(table: TopicTable, form: Format, *, dry_run: bool = False, clock: Cl
     load = new_load(clock.wall_ms())
     if dry_run:
         with TemporaryDirectory() as elsewhere:
-            return _decode_all(_Again(table, form, load, elsewhere)).result()
+            again = _decode_all(_Again(table, form, load, elsewhere))
+            again.files.close()
+            return again.result()
     table.settle()
     table.add_columns(make_decoder(form).columns)
     number = table.state().dead

@@ -38,7 +38,8 @@ from kafka2011.types import BrokerPartition, is_legal_name
 META = "kafka2011"
 """The key of our own notes in a commit: load, kind, format, and where the table stands."""
 
-PROPERTIES = {"delta.logRetentionDuration": "interval 3650 days", "delta.checkpointInterval": "50"}
+PROPERTIES = {"delta.logRetentionDuration": "interval 30 days", "delta.checkpointInterval": "20"}
+"""Opening a table costs what came after its last checkpoint; what is older than a month, and in a checkpoint, goes."""
 NO_CHANGE = Change()
 
 

@@ -132,11 +132,16 @@ class ZooKeeperPlugin:
         return {
             "connect": self._connect,
             "state": self._session.state.value,
+            "trouble": self.trouble(),
             "session_id": f"{self._session.session_id:#x}",
             "incarnation": self._session.incarnation,
             "registered": registration is not None and registration.is_complete,
             "topics": registration.n_topics if registration is not None else 0,
         }
+
+    def trouble(self) -> str | None:
+        """Why the registry cannot be reached, once the broker was registered in it."""
+        return self._session.trouble if self._is_registered else None
 
     def _reachable(self, host: str) -> str:
         """What to tell others: a broker that listens on every address is found at the one ZooKeeper sees."""

@@ -13,27 +13,33 @@ import socket
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
-_PORT = 2181
+from kazoo.hosts import collect_hosts
+
 _ASK_S = 0.5
+
+
+def servers_of(connect: str) -> list[tuple[str, int]]:
+    """Host and port of each server of a connect string."""
+    hosts, _ = collect_hosts(connect)
+    return [(host.strip(), port) for host, port in hosts]
 
 
 def has_no_majority(connect: str) -> bool:
     """True if the servers of a connect string say so, or all refuse connections; False if one serves or none speaks."""
-    servers = connect.partition("/")[0].split(",")
+    servers = servers_of(connect)
     with ThreadPoolExecutor(len(servers), "zookeeper-ask") as askers:
-        answers = list(askers.map(_ask, servers))
+        answers = list(askers.map(ask, servers))
     if any("Mode:" in answer for answer in answers):
         return False
     return any("not currently serving" in answer for answer in answers) or all(a == "refused" for a in answers)
 
 
-def _ask(address: str) -> str:
-    """What one server says: its answer, ``refused``, or nothing."""
-    host, _, port = address.strip().rpartition(":")
+def ask(server: tuple[str, int]) -> str:
+    """What one server says of itself: its answer to ``srvr``, ``refused``, or nothing."""
     heard = b""
     with suppress(OSError):  # silence is an answer too: nothing is known
         try:
-            with socket.create_connection((host or address, int(port) if host else _PORT), timeout=_ASK_S) as line:
+            with socket.create_connection(server, timeout=_ASK_S) as line:
                 line.sendall(b"srvr")
                 while part := line.recv(4096):
                     heard += part

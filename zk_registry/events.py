@@ -39,6 +39,24 @@ class CallbackFailed(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClientDied(Event):
+    """The thread that talks to ZooKeeper has died: the session is lost, and another client is being started."""
+
+    level: ClassVar[int] = logging.ERROR
+    section: ClassVar[str] = "§3.2"
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerRefused(Event):
+    """The ZooKeeper that answers is of no use, and somebody must do something; it is asked again every two seconds."""
+
+    level: ClassVar[int] = logging.ERROR
+    section: ClassVar[str] = "§3.2"
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRegistered(Event):
     """A broker's id, host and port, and topics are in the broker registry."""
 

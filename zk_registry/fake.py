@@ -20,6 +20,7 @@ from random import Random
 from typing import Any
 
 from kafka2011.clock import Clock, ManualClock
+from kafka2011.errors import Kafka2011Error
 from zk_registry import operations as ops
 from zk_registry.fake_tree import Touched, Tree
 from zk_registry.paths import parents
@@ -192,6 +193,8 @@ class FakeSession:
         self.state = SessionState.LOST
         self.session_id = 0
         self.incarnation = 0
+        self.trouble: str | None = None
+        self.failure: Kafka2011Error | None = None
         self.is_closed = False
         self.watching: dict[_Watch, None] = {}
         self._callbacks: list[StateCallback] = []

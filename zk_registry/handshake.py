@@ -11,6 +11,7 @@ Paper: §3.2 (consumers and brokers outlive a change of ZooKeeper's leader).
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
 from typing import Any
 
 from kazoo.handlers.threading import SequentialThreadingHandler
@@ -25,8 +26,17 @@ class PromptHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo 
     ``connected()`` ends the limit: from there on kazoo's own read timeouts hold.
     """
 
-    def __init__(self, timeout_s: float, n_servers: int, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        timeout_s: float,
+        n_servers: int,
+        tls: ssl.SSLContext | None = None,
+        *,
+        ended: Callable[[BaseException | None], None] = lambda error: None,
+    ) -> None:
+        """``ended`` is called as the last act of a thread of kazoo that died, with the error, or whose loop is over."""
         super().__init__()
+        self._ended = ended
         self.refused: str | None = None
         """Why the last TLS handshake came to nothing: kazoo tells nobody."""
         self._tls = tls
@@ -37,6 +47,21 @@ class PromptHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo 
     def connected(self) -> None:
         """A server has let us in."""
         self._attempts, self._limit_s, self.refused = 0, None, None
+
+    def spawn(self, func: Callable[..., object], *arguments: Any, **options: Any) -> Any:
+        """Start a thread whose end does not go unnoticed."""
+
+        def run() -> None:
+            error: BaseException | None = None
+            try:
+                func(*arguments, **options)
+            except BaseException as failure:  # also SystemExit: a thread that is gone is gone
+                error = failure
+            # The other threads end without an error when the interpreter does; the one with the connection does not.
+            if error is not None or getattr(func, "__name__", "") == "zk_loop":
+                self._ended(error)
+
+        return super().spawn(run)
 
     def create_connection(self, address: Any, hostname: str | None = None, **_: Any) -> Any:
         """Begin an attempt at the next server; kazoo's own TLS options are not used."""

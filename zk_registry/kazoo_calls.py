@@ -30,7 +30,10 @@ _ERRORS: tuple[tuple[type[Exception], type[ops.RegistryError]], ...] = (
     (kazoo_errors.ConnectionLoss, ops.ConnectionLoss),
     (kazoo_errors.OperationTimeoutError, ops.ConnectionLoss),
     (KazooTimeoutError, ops.ConnectionLoss),
+    # What kazoo's thread dies of, as when the answer to another request came: whether ours was done nobody knows.
+    (RuntimeError, ops.ConnectionLoss),
 )
+_RAISED = (kazoo_errors.KazooException, KazooTimeoutError, RuntimeError)
 _BYSTANDERS = (kazoo_errors.RolledBackError, kazoo_errors.RuntimeInconsistency)
 """What kazoo reports for the operations of a transaction that were not the reason of its refusal."""
 
@@ -130,7 +133,7 @@ class KazooCalls:
         first = operations[0].path if operations else "/"
         try:
             results = transaction.commit_async().get(timeout=deadline.left())
-        except (kazoo_errors.KazooException, KazooTimeoutError) as error:
+        except _RAISED as error:
             raise _ours(first, error) from error
         for operation, result in zip(operations, results, strict=True):
             if isinstance(result, Exception) and not isinstance(result, _BYSTANDERS):
@@ -139,7 +142,7 @@ class KazooCalls:
     def _get(self, path: str, call: Callable[..., Any], deadline: Deadline, *values: object, **options: object) -> Any:
         try:
             return call(path, *values, **options).get(timeout=deadline.left())
-        except (kazoo_errors.KazooException, KazooTimeoutError) as error:
+        except _RAISED as error:
             raise _ours(path, error) from error
 
     def _watch(

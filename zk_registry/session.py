@@ -7,7 +7,9 @@ kazoo is the client; this module takes away its surprises:
 * no call blocks without limit: after ``call_timeout_s`` it is a ConnectionLoss, *perhaps done*;
 * nothing is asked in one session's name and sent in the next one's: a call made after LOST is refused;
 * callbacks of states and watches run one after the other in a worker thread, so that they may call ``perform``;
-* a value over 100 KB is refused, where ZooKeeper would drop the connection.
+* a value over 100 KB is refused, where ZooKeeper would drop the connection;
+* a client whose thread has died is replaced by a new one, with a new session, and the reason told (``trouble``);
+* a ZooKeeper from before 3.4, which knows no transactions, is refused with a clear error (``server_age``).
 
 Reads may be repeated after a ConnectionLoss. Whether a write was done must be looked up before it is repeated.
 
@@ -16,37 +18,28 @@ Reads may be repeated after a ConnectionLoss. Whether a write was done must be l
 
 from __future__ import annotations
 
-import logging
-import queue
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
-
-from kazoo.client import KazooClient
-from kazoo.hosts import collect_hosts
-from kazoo.protocol.states import KazooState
-from kazoo.retry import KazooRetry
 
 from kafka2011.clock import SYSTEM_CLOCK, Clock
 from kafka2011.errors import ConfigError, Kafka2011Error
 from kafka2011.events import Journal
-from zk_registry.access import Tls, access_lists
-from zk_registry.events import CallbackFailed, SessionChanged
-from zk_registry.handshake import PromptHandler
-from zk_registry.kazoo_calls import Deadline, KazooCalls
+from zk_registry import server_age
+from zk_registry.access import Tls
+from zk_registry.callbacks import Callbacks
+from zk_registry.ensemble import servers_of
+from zk_registry.events import CallbackFailed, ClientDied, ServerRefused, SessionChanged
+from zk_registry.kazoo_calls import Deadline
+from zk_registry.kazoo_client import Client
 from zk_registry.operations import ConnectionLoss, Create, NodeExists, Operation, SessionExpired
 from zk_registry.states import SessionState, StateCallback
 
-_STATES = {
-    KazooState.CONNECTED: SessionState.CONNECTED,
-    KazooState.SUSPENDED: SessionState.SUSPENDED,
-    KazooState.LOST: SessionState.LOST,
-}
-# kazoo logs each failed attempt; what matters of that is told as an event.
-_KAZOO_LOGGER = logging.getLogger("kafka2011.kazoo")
-_KAZOO_LOGGER.setLevel(logging.CRITICAL)
-_MAX_PAUSE_S = 0.25
-"""Between two rounds of attempts to connect: what is added, at worst, to the time ZooKeeper was away."""
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
+"""Before a client that died is replaced: growing, if the next one dies as soon."""
+_CALM_S = 10.0
+"""A client that lived so long did not die of what the last one died of."""
 
 
 class ZooKeeperUnreachable(Kafka2011Error):
@@ -87,13 +80,22 @@ class ZooKeeperSession:
         self._incarnation = 0
         self._started = self._closed = False
         self._suspended_since: float | None = None
-        self._callbacks: list[StateCallback] = []
-        self._tokens: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._worker = threading.Thread(target=self._work, name="zookeeper-session", daemon=True)
-        n_servers = _hosts(connect).partition("/")[0].count(",") + 1
-        self._handler = PromptHandler(timeout_s, n_servers, None if tls is None else tls.context())
-        self._client = self._make_client()
-        self._calls = KazooCalls(self._client, self._tokens.put, access_lists(credential))
+        self._callbacks = Callbacks(self._journal)
+        self._trouble: str | None = None
+        self._failure: Kafka2011Error | None = None
+        self._died_at, self._pause_s = float("-inf"), 0.0
+        _check(connect)
+        self._new_client = partial(
+            Client,
+            connect,
+            timeout_s,
+            credential=credential,
+            tls=None if tls is None else tls.context(),
+            later=self._callbacks.later,
+            changed=self._listen,
+            ended=self._died,
+        )
+        self._client: Client = self._new_client()
 
     # -- what it is now -------------------------------------------------------------------------------------------
 
@@ -109,8 +111,7 @@ class ZooKeeperSession:
     @property
     def password(self) -> bytes:
         """What, together with the id, lets another client take this session over."""
-        identity = self._client.client_id
-        return identity[1] if identity else b""
+        return self._client.identity[1]
 
     @property
     def incarnation(self) -> int:
@@ -125,37 +126,55 @@ class ZooKeeperSession:
         """Since when (monotonic) the server has not answered; None while it does."""
         return self._suspended_since
 
+    @property
+    def trouble(self) -> str | None:
+        """Why there is no answer from ZooKeeper, in words; None while there is."""
+        if self._state is SessionState.CONNECTED:
+            return None
+        return self._trouble or f"ZooKeeper at {self.connect} does not answer"
+
+    @property
+    def failure(self) -> Kafka2011Error | None:
+        """Why no session will ever begin as things are: somebody must do something. It is tried on all the same."""
+        return self._failure
+
     def on_state(self, callback: StateCallback) -> Callable[[], None]:
         """Call ``callback(state)`` in the worker thread after each change; return a function that ends it."""
-        with self._changed:
-            self._callbacks.append(callback)
-        return lambda: self._forget(callback)
+        return self._callbacks.on_state(callback)
 
     # -- beginning and end ----------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Connect; raise ZooKeeperUnreachable naming the hosts if nobody answers within ``connect_timeout_s``."""
+        """Connect; raise ZooKeeperUnreachable naming the hosts if nobody answers within ``connect_timeout_s``.
+
+        Raise ZooKeeperTooOld if who answers is of no use.
+        """
         if self._started:
             return
         if self._create_chroot:
             self._make_chroot()
         self._started = True
-        self._worker.start()
-        self._client.start_async()
+        self._callbacks.start()
+        self._client.start()
         with self._changed:
             # Our own word for it: kazoo reports itself connected before it has told its listener.
             connected = self._changed.wait_for(lambda: self._incarnation > 0 or self._closed, self._connect_timeout_s)
         if not connected:
             self.close()
-            if self._handler.refused is not None:
+            if self._client.refused is not None:
                 raise ZooKeeperUnreachable(
-                    f"no TLS with ZooKeeper at {self.connect}: {self._handler.refused}; nothing was said to it. "
+                    f"no TLS with ZooKeeper at {self.connect}: {self._client.refused}; nothing was said to it. "
                     "Check the address, and the authority (zk.tls.ca) and host names of its certificate"
                 )
             raise ZooKeeperUnreachable(
                 f"no ZooKeeper answers at {self.connect} (tried for {self._connect_timeout_s:g} s); "
                 "check the address, or start one with: kafka2011 zk start"
             )
+        try:
+            self._check_age()
+        except server_age.ZooKeeperTooOld:
+            self.close()
+            raise
 
     def close(self) -> None:
         """End the session and its ephemerals. Takes no longer than it must; may be called again."""
@@ -166,14 +185,10 @@ class ZooKeeperSession:
             was_connected = self._state is SessionState.CONNECTED
             self._changed.notify_all()
         if self._started:
-            # kazoo's stop waits until an attempt to connect runs out; without a server there is nothing to wait for.
-            stopping = threading.Thread(target=self._stop_client, name="zookeeper-session-close", daemon=True)
-            stopping.start()
-            stopping.join(5.0 if was_connected else 0.2)
+            # Without a server there is nothing to wait for.
+            self._stop(self._client).join(5.0 if was_connected else 0.2)
         self._state = SessionState.LOST
-        self._tokens.put(None)
-        if self._started and threading.current_thread() is not self._worker:
-            self._worker.join(1.0)
+        self._callbacks.stop(1.0)
 
     def __enter__(self) -> ZooKeeperSession:
         self.start()
@@ -194,8 +209,9 @@ class ZooKeeperSession:
         if not self.wait_connected(deadline.left()):
             if self._state is SessionState.SUSPENDED and not self._closed:
                 raise ConnectionLoss(path, f"ZooKeeper at {self.connect} does not answer; nothing was sent, try later")
-            raise SessionExpired(path, "the session is closed" if self._closed else "the session is over")
-        return self._calls.perform(operation, self._watch(watcher), deadline)
+            over = self._trouble or "the session is over"
+            raise SessionExpired(path, "the session is closed" if self._closed else over)
+        return self._client.calls.perform(operation, self._watch(watcher), deadline)
 
     def wait_connected(self, timeout_s: float) -> bool:
         """Wait until CONNECTED; False after ``timeout_s``, and at once when the session is LOST or closed."""
@@ -204,19 +220,6 @@ class ZooKeeperSession:
             return self._state is SessionState.CONNECTED and not self._closed
 
     # -- inside ---------------------------------------------------------------------------------------------------
-
-    def _make_client(self) -> KazooClient:
-        client = KazooClient(
-            self.connect,
-            timeout=self._timeout_s,
-            handler=self._handler,
-            connection_retry=KazooRetry(max_tries=-1, delay=0.05, backoff=2, max_delay=_MAX_PAUSE_S, max_jitter=0.2),
-            command_retry=KazooRetry(max_tries=1, max_delay=1.0),
-            auth_data=[("digest", self._credential)] if self._credential else None,
-            logger=_KAZOO_LOGGER,
-        )
-        client.add_listener(self._listen)
-        return client
 
     def _make_chroot(self) -> None:
         """Create the node the connect string ends in, in a short session of its own that starts at the root."""
@@ -241,63 +244,88 @@ class ZooKeeperSession:
     def _watch(self, watcher: Callable[[str], None] | None) -> Callable[[str], None] | None:
         if watcher is None:
             return None
-        return lambda path: self._call(watcher, path)
+        return lambda path: self._callbacks.call(watcher, path)
 
-    def _listen(self, kazoo_state: str) -> None:
+    def _listen(self, client: Client, state: SessionState) -> None:
         """In kazoo's connection thread: note the state, leave a token, and out."""
-        state = _STATES[kazoo_state]
-        if state is SessionState.CONNECTED:
-            self._handler.connected()
         with self._changed:
-            if self._closed:
+            if self._closed or client is not self._client:
                 return
             self._state = state
             self._suspended_since = self._clock.monotonic() if state is SessionState.SUSPENDED else None
             if state is SessionState.CONNECTED:
-                session_id = self._client.client_id[0]
+                self._trouble = None
+                session_id = client.identity[0]
                 if session_id != self._session_id:
                     self._session_id = session_id
                     self._incarnation += 1
             changed = SessionChanged(state=state.value, session_id=self._session_id, incarnation=self._incarnation)
             self._changed.notify_all()
-        self._tokens.put(lambda: self._tell(state, changed))
+        self._callbacks.later(lambda: self._tell(state, changed))
+
+    def _died(self, client: Client, why: str) -> None:
+        """In the thread of kazoo that ends: note it, and out; the next client is the worker's business."""
+        with self._changed:
+            if self._closed or client is not self._client:
+                return
+            if self._state is not SessionState.LOST:
+                self._listen(client, SessionState.LOST)
+            self._trouble = f"the ZooKeeper client of this process has died ({why}); a new one is being started"
+        self._callbacks.later(lambda: self._replace(client, why))
+
+    def _replace(self, dead: Client, why: str) -> None:
+        """Start another client in the place of one that died, not sooner than it makes sense."""
+        if dead is not self._client:
+            return  # two of its threads died
+        self._journal.emit(ClientDied(reason=why))
+        now = self._clock.monotonic()
+        quickly, self._died_at = now - self._died_at < _CALM_S, now
+        self._pause_s = min(_LONGEST_PAUSE_S, self._pause_s * 2 or _FIRST_PAUSE_S) if quickly else 0.0
+        self._stop(dead)
+        while not self._ends_within(self._pause_s):
+            try:
+                self._check_age()
+            except server_age.ZooKeeperTooOld as error:
+                if self._failure is None:
+                    self._journal.emit(ServerRefused(reason=str(error)))
+                self._trouble, self._failure, self._pause_s = str(error), error, _LONGEST_PAUSE_S
+                continue
+            with self._changed:
+                if not self._closed:
+                    self._client, self._failure = self._new_client(), None
+                    self._client.start()
+            return
+
+    def _ends_within(self, seconds: float) -> bool:
+        with self._changed:
+            return self._changed.wait_for(lambda: self._closed, seconds)
+
+    def _check_age(self) -> None:
+        if self._tls is None:  # TLS came after transactions
+            server_age.check(self.connect)
 
     def _tell(self, state: SessionState, changed: SessionChanged) -> None:
         self._journal.emit(changed)
-        with self._changed:
-            callbacks = tuple(self._callbacks)
-        for callback in callbacks:
-            self._call(callback, state)
+        self._callbacks.tell(state)
 
-    def _call(self, callback: Callable[[Any], None], argument: object) -> None:
-        try:
-            callback(argument)
-        except Exception as error:
-            # One listener's fault must not silence the others: it becomes an event, with the place.
-            self._journal.emit(CallbackFailed(callback=repr(callback), error=repr(error)))
+    def _stop(self, client: Client) -> threading.Thread:
+        """Stop a client, in a thread: kazoo waits until an attempt to connect runs out."""
 
-    def _work(self) -> None:
-        while (token := self._tokens.get()) is not None:
-            token()
+        def stop() -> None:
+            try:
+                client.stop()
+            except Exception as error:
+                # The session is being left behind; the server ends it by timeout.
+                self._journal.emit(CallbackFailed(callback="close", error=repr(error)))
 
-    def _forget(self, callback: StateCallback) -> None:
-        with self._changed:
-            if callback in self._callbacks:
-                self._callbacks.remove(callback)
-
-    def _stop_client(self) -> None:
-        try:
-            self._client.stop()
-            self._client.close()
-        except Exception as error:
-            # The session is being left behind; the server ends it by timeout.
-            self._journal.emit(CallbackFailed(callback="close", error=repr(error)))
+        stopping = threading.Thread(target=stop, name="zookeeper-session-close", daemon=True)
+        stopping.start()
+        return stopping
 
 
-def _hosts(connect: str) -> str:
-    """The connect string, if it is one."""
+def _check(connect: str) -> None:
+    """Refuse what is not a connect string."""
     try:
-        collect_hosts(connect)
+        servers_of(connect)
     except ValueError as error:
         raise ConfigError(f"{connect!r} is not a ZooKeeper connect string: write HOST:PORT,…[/CHROOT]") from error
-    return connect

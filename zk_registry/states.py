@@ -11,6 +11,7 @@
 
     CONNECTED -> SUSPENDED: connection lost.          SUSPENDED -> CONNECTED: reconnected in time, same session.
     SUSPENDED -> LOST: the server says it expired.    LOST -> CONNECTED: a new session; ``incarnation`` is one higher.
+    CONNECTED, SUSPENDED -> LOST: also if the client itself has died; another is started in its place.
 
 Before start() and after close() a session is LOST. A CONNECTED seen after a SUSPENDED proves nothing by itself: compare
 ``incarnation`` with the one under which the ephemerals were made.
@@ -22,6 +23,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Protocol
 
+from kafka2011.errors import Kafka2011Error
 from zk_registry.operations import Registry
 
 
@@ -43,6 +45,14 @@ class Session(Registry, Protocol):
     @property
     def incarnation(self) -> int:
         """How many sessions there have been, this one included."""
+
+    @property
+    def trouble(self) -> str | None:
+        """Why there is no answer, in words; None while there is."""
+
+    @property
+    def failure(self) -> Kafka2011Error | None:
+        """Why no session will ever begin as things are, unless somebody does something; None if one may."""
 
     @property
     def timeout_s(self) -> float:

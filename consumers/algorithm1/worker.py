@@ -133,6 +133,9 @@ class Worker:
 
     def _wait_for_session(self) -> None:
         while self._session.state is not SessionState.CONNECTED and not self._member.closing:
+            if self._session.failure is not None:
+                # No session will come as things are: the application must hear of it instead of waiting for ever.
+                raise self._session.failure
             self._woken.wait(0.2)
             self._woken.clear()
         self._incarnation = self._session.incarnation

@@ -9,10 +9,10 @@ Paper: §3.1 (offsets). Spec: modern-group-protocol §1.7.
 
 from __future__ import annotations
 
-import os
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, Protocol
 
 from twisted.internet.defer import Deferred
@@ -23,7 +23,7 @@ from consumers.group_protocol.boundaries import Boundaries
 from consumers.group_protocol.events import OffsetsCrowded
 from kafka2011.errors import InvalidMessageSize, MessageTooLarge, SetTooLarge
 from kafka2011.events import Journal
-from kafka2011.log.log import Log
+from kafka2011.log.log import FileSlice, Log
 from kafka2011.wire import DEFAULT_LIMITS, Limits, MessageAndOffset, encode_set, read_set
 
 _length = struct.Struct(">i").unpack_from
@@ -82,7 +82,7 @@ def to_records(messages: Sequence[MessageAndOffset]) -> list[tuple[int, bytes]]:
 class Do(Protocol):
     """Do work in a thread, if need be; fires with what it returned."""
 
-    def __call__(self, work: Callable[[], _Packed]) -> Deferred[_Packed]: ...
+    def __call__(self, work: Callable[[], _Packed | int]) -> Deferred[_Packed | int]: ...
 
 
 class Bridge:
@@ -106,8 +106,7 @@ class Bridge:
         if boundaries is None:
             boundaries = self._boundaries[log] = Boundaries(log)
         start = offset if boundaries.is_known(offset) else await self._search(boundaries, offset)
-        data = _read(log, start, max_size)
-        packed = _pack_quickly(data, start) or await self._do(lambda: _pack(data, start, max_size))
+        packed = await self._packed(log, start, max_size)
         if packed.crowded:
             size, n_messages = packed.end - start, packed.n_records
             told = OffsetsCrowded(
@@ -116,6 +115,24 @@ class Bridge:
             self._journal.emit(told)
         boundaries.remember(packed.end)
         return packed.batch
+
+    async def _packed(self, log: Log, start: int, max_size: int) -> _Packed:
+        """As many whole entries as fit into ``max_size``, but at least one; what is large is read in the thread."""
+        size = max(max_size, 4)
+        while True:
+            found = log.read(start, size)
+            if found.size < 4:
+                raise InvalidMessageSize(f"{log.topic}-{log.partition} has no entry at {start}")
+            packed = None
+            if found.size <= QUICK_BYTES:
+                data = _taken(found)
+                packed = _missing(data, size) or _pack_quickly(data, start)
+                found = log.read(start, size) if packed is None else found
+            if packed is None:
+                packed = await self._do(partial(_read_and_pack, found, start, max_size, size))
+            if isinstance(packed, _Packed):
+                return packed
+            size = packed
 
     async def _search(self, boundaries: Boundaries, offset: int) -> int:
         """Search a megabyte per turn of the reactor, so that a seek far into a segment holds nobody up."""
@@ -157,17 +174,18 @@ def _pack_quickly(data: bytes, start: int) -> _Packed | None:
         return None
 
 
-def _read(log: Log, start: int, max_size: int) -> bytes:
-    """Whole entries from ``start``: as many as fit, but at least one."""
-    data = _slice(log, start, max(max_size, 4))
-    if len(data) < 4:
-        raise InvalidMessageSize(f"{log.topic}-{log.partition} has no entry at {start}")
-    needed = 4 + _length(data, 0)[0]
-    if needed > len(data):
-        data = _slice(log, start, needed)
-    return data
+def _read_and_pack(found: FileSlice, start: int, max_size: int, asked: int) -> _Packed | int:
+    """Thread: any."""
+    data = _taken(found)
+    return _missing(data, asked) or _pack(data, start, max_size)
 
 
-def _slice(log: Log, start: int, size: int) -> bytes:
-    with log.read(start, size) as found:
-        return os.pread(found.fd, found.size, found.position)
+def _taken(found: FileSlice) -> bytes:
+    with found:
+        return found.read()
+
+
+def _missing(data: bytes, asked: int) -> int:
+    """How many bytes to ask for if not even the first entry is whole; 0 if it is, or if more would not help."""
+    needed: int = 4 + _length(data, 0)[0]
+    return needed if needed > len(data) and needed > asked else 0

@@ -65,6 +65,12 @@ class ModernPlugin:
                 "(SCRAM-SHA-256; over TLS also PLAIN).", _SECTION),
         Setting("auto.create.topics.enable", bool, True, "", "Create a topic when a modern client that allows it asks "
                 "about it or produces to it.", _SECTION),
+        Setting("max.untaken.answer.bytes", int, 128 << 20, "bytes", "Answers that modern clients asked for and have "
+                "not read; over it, who has left one unread for longest is closed.", _SECTION, minimum=1 << 20),
+        Setting("max.producer.ids", int, 20_000, "producers", "Idempotent producers remembered, each partition they "
+                "write to counted; over it, who wrote longest ago is forgotten.", _SECTION, minimum=1),
+        _ms("producer.id.expiration.ms", 86_400_000, "How long an idempotent producer that does not write is "
+            "remembered."),
         _ms("group.min.session.timeout.ms", 6_000, "Shortest session a member may ask for."),
         _ms("group.max.session.timeout.ms", 1_800_000, "Longest session a member may ask for."),
         _ms("group.initial.rebalance.delay.ms", 3_000, "How long an empty group waits for more members."),
@@ -215,7 +221,7 @@ class ModernPlugin:
         interval_s = broker.config.integer("offsets.copy.interval.ms") / 1000
         # A session of its own: the broker leaves the registry at once when it stops, the last copies come after that.
         copier = Copier(
-            lambda: session_of(broker.config),
+            lambda: session_of(broker.config, journal=broker.journal),
             broker.address.broker_id,
             broker.reactor.callFromThread,
             interval_s=interval_s,
@@ -234,15 +240,21 @@ class ModernPlugin:
         """Port, groups and producers."""
         if self._modern is None or self._port is None:
             return {"port": None}
-        address = self._modern.address
+        address, recent = self._modern.address, self._modern.intake.recent
         return {
             "host": address.host,
             "port": self._port.getHost().port,
             "advertised_port": address.port,
+            "producers": {"remembered": len(recent), "forgotten": recent.n_forgotten},
             "brokers": sorted(self._modern.view().brokers),
             "groups": describe(self._groups.coordinator.groups(), self._modern.view()),
             "offsets": None if self._offices is None else self._offices.state(),
         }
+
+    def trouble(self) -> str | None:
+        """Why members of groups are told COORDINATOR_NOT_AVAILABLE."""
+        trouble = None if self._offices is None else self._offices.trouble
+        return None if trouble is None else f"no groups are coordinated, members are told 15: {trouble}"
 
     def partition_count(self, topic: str) -> int | None:
         """How many partitions over the whole cluster, as the coordinator asks; None if there is no such topic."""

@@ -136,6 +136,7 @@ class ModernProtocol(Protocol):
         self._gone = True
         self._frames.clear()
         self.modern.broker.limits.forget(self)
+        self.modern.untaken.taken(self)
         owed, self._owed = self._owed, deque()
         for one in owed:
             if one.doing is not None:
@@ -186,6 +187,7 @@ class ModernProtocol(Protocol):
     def resumeProducing(self) -> None:
         """The client has taken it."""
         self._full = False
+        self.modern.untaken.taken(self)
         self._active = self.modern.broker.now()
         self._next_turn()
         self._run()
@@ -307,6 +309,8 @@ class ModernProtocol(Protocol):
         if ready:
             self._active = self.modern.broker.now()
             self._transport.writeSequence(ready)
+            if self._full:
+                self.modern.untaken.add(self, sum(map(len, ready)))
         if self._closing and not self._owed:
             # Twisted keeps a connection open for as long as it has a producer.
             self._transport.unregisterProducer()

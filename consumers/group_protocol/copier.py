@@ -129,6 +129,11 @@ class Copier:
         if was_empty:
             self._wake.set()
 
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing can be claimed or copied just now; None if it can."""
+        return None if self._session is None else self._session.trouble
+
     def holds(self, term: int) -> bool:
         """Whether what was taken in ``term`` is surely still ours."""
         return self._lease is not None and self._lease.holds(term)
@@ -221,12 +226,11 @@ class Copier:
             self._lease = Lease(session.timeout_s, clock=self._clock)
             self._leased = LeasedSession(session, self._lease, clock=self._clock)
             self._copy = OffsetsCopy(self._leased, self._broker_id, journal=self._journal)
-        assert self._copy is not None
+        assert self._copy is not None and self._lease is not None
         if self._is_over(session):
             lost, self._held = frozenset(self._held), set()
             self._incarnation = session.incarnation
-            if self._lease is not None:
-                self._lease.begin(self._incarnation)
+            self._lease.begin(self._incarnation)
             with self._lock:
                 if self._give_up_at is None:
                     # What the log has and the copies have not is found when the claim is taken again.
@@ -326,10 +330,9 @@ class Copier:
         with self._lock:
             now = self._pending.get(number, {})
             left = {key: value for key, value in now.items() if key not in changes or changes[key] != value}
+            self._pending.pop(number, None)
             if left:
                 self._pending[number] = left
-            else:
-                self._pending.pop(number, None)
         if changes:
             self._call(self._told.copied, number, mark)
 

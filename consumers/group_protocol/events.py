@@ -43,6 +43,15 @@ class TransactionRefused(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProducersForgotten(Event):
+    """More producer ids wrote than ``max.producer.ids`` allows: who wrote longest ago is not remembered any more."""
+
+    level: ClassVar[int] = logging.WARNING
+    n_producers: int
+    remembered: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProducersInDoubt(Event):
     """The machine went down with batches under way: retries of producers from before are refused."""
 

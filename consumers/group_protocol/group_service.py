@@ -29,6 +29,10 @@ Result = TypeVar("Result")
 class Durable(Protocol):
     """Who hears what became of the records of the offsets log."""
 
+    @property
+    def trouble(self) -> str | None:
+        """Why groups are not spoken for, and will not be before that is over; None if they are, or soon will be."""
+
     def flushed(self, position: LogPosition) -> None:
         """Everything up to ``position`` is durable."""
 
@@ -65,8 +69,8 @@ class GroupService:
         return self.coordinator.is_available(group)
 
     def is_loading(self, group: str) -> bool:
-        """Tell whether the group is ours and its offsets are still being fetched from where they were."""
-        return partition_of(group) in self.loading
+        """Tell whether the group is ours and its offsets are being fetched from where they were, if they can be."""
+        return partition_of(group) in self.loading and (self.durable is None or self.durable.trouble is None)
 
     def deliver(self, replies: Iterable[Reply]) -> None:
         """Hand out answers the coordinator set free."""

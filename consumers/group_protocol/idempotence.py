@@ -9,7 +9,7 @@ Spec: modern-group-protocol §14.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 
 from consumers.group_protocol.error_codes import ErrorCode
@@ -59,6 +59,35 @@ class _Producer:
     batches: deque[Written] = field(default_factory=lambda: deque(maxlen=WINDOW))
 
 
+class RecentProducers:
+    """Who wrote last, over all partitions of a broker: when there are too many, who wrote longest ago is forgotten.
+
+    Anybody may ask for producer ids, and each that writes is remembered per partition; this is what bounds the memory.
+    A producer that was forgotten may go on writing; only a repetition of what it wrote before would not be noticed.
+    """
+
+    def __init__(self, most: int = 20_000) -> None:
+        self._most = most
+        self._order: OrderedDict[tuple[Producers, int], None] = OrderedDict()
+        self.n_forgotten = 0
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def wrote(self, producers: Producers, producer_id: int) -> None:
+        """A producer wrote to the partition of ``producers``."""
+        self._order[producers, producer_id] = None
+        self._order.move_to_end((producers, producer_id))
+        if len(self._order) > self._most:
+            (longest_ago, forgotten), _ = self._order.popitem(last=False)
+            longest_ago.forget(forgotten)
+            self.n_forgotten += 1
+
+    def expired(self, producers: Producers, producer_id: int) -> None:
+        """It is not remembered there any more."""
+        self._order.pop((producers, producer_id), None)
+
+
 class Producers:
     """What is known of the producers of one partition. Thread: reactor.
 
@@ -66,8 +95,11 @@ class Producers:
     nothing but an exact repetition is believed from producer ids of before; see ``check``.
     """
 
-    def __init__(self, *, in_doubt: bool = False, expire_ms: int = 86_400_000) -> None:
+    def __init__(
+        self, *, in_doubt: bool = False, expire_ms: int = 86_400_000, recent: RecentProducers | None = None
+    ) -> None:
         self.in_doubt = in_doubt
+        self._recent = RecentProducers() if recent is None else recent
         self._expire_ms = expire_ms
         self._producers: dict[int, _Producer] = {}
 
@@ -101,12 +133,18 @@ class Producers:
         if known.batches and known.batches[-1].is_same_batch(written.epoch, written.first, written.last):
             known.batches.pop()  # the rest of a batch that a crash had cut short
         known.batches.append(written)
+        self._recent.wrote(self, written.producer_id)
+
+    def forget(self, producer_id: int) -> None:
+        """Remember nothing of a producer any more."""
+        self._producers.pop(producer_id, None)
 
     def expire(self, now_ms: int) -> None:
-        """Forget producers that have not written for a day."""
+        """Forget producers that have not written for long."""
         for producer_id, known in list(self._producers.items()):
             if known.batches[-1].wall_ms < now_ms - self._expire_ms:
-                del self._producers[producer_id]
+                self.forget(producer_id)
+                self._recent.expired(self, producer_id)
 
     def remembered(self) -> list[Written]:
         """Every batch still remembered, in log order."""

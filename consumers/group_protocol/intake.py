@@ -15,9 +15,9 @@ from twisted.internet.defer import Deferred
 from consumers.group_protocol.batches import Batch
 from consumers.group_protocol.bridge import Stored
 from consumers.group_protocol.error_codes import ErrorCode
-from consumers.group_protocol.events import ProducersInDoubt
+from consumers.group_protocol.events import ProducersForgotten, ProducersInDoubt
 from consumers.group_protocol.handlers.refusals import Refused
-from consumers.group_protocol.idempotence import Duplicate, Written, last_sequence
+from consumers.group_protocol.idempotence import Duplicate, RecentProducers, Written, last_sequence
 from consumers.group_protocol.note_sync import NoteSync
 from consumers.group_protocol.producer_journal import PartitionJournal, ProducerIds
 from consumers.group_protocol.unpacking import Unpacked
@@ -53,6 +53,9 @@ class Intake:
         self._directory = directory
         self._clock = clock
         directory.mkdir(mode=0o700, exist_ok=True)
+        self._expire_ms = broker.config.integer("producer.id.expiration.ms")
+        self.recent = RecentProducers(broker.config.integer("max.producer.ids"))
+        self._told_forgotten = 0
         self.ids = ProducerIds(directory / "ids.json", broker.address.broker_id)
         self._journals: dict[Log, PartitionJournal] = {}
         self._syncs: dict[PartitionJournal, NoteSync] = {}
@@ -122,7 +125,14 @@ class Intake:
         if journal is None:
             self.ids.open()
             path = self._directory / f"{log.topic}-{log.partition}.producers"
-            journal = PartitionJournal(path, log.recovered_offset, same_boot=self.ids.same_boot, clock=self._clock)
+            journal = PartitionJournal(
+                path,
+                log.recovered_offset,
+                same_boot=self.ids.same_boot,
+                clock=self._clock,
+                expire_ms=self._expire_ms,
+                recent=self.recent,
+            )
             self._journals[log] = journal
             self._syncs[journal] = NoteSync(self._broker, log, journal)
             if journal.producers.in_doubt:
@@ -130,7 +140,11 @@ class Intake:
         return journal
 
     def maybe_compact(self) -> None:
-        """Forget producers long gone. Called by a timer."""
+        """Forget producers long gone, and say how many were forgotten before their time. Called by a timer."""
+        forgotten = self.recent.n_forgotten - self._told_forgotten
+        if forgotten:
+            self._told_forgotten += forgotten
+            self._broker.journal.emit(ProducersForgotten(n_producers=forgotten, remembered=len(self.recent)))
         for journal in self._journals.values():
             if not self._syncs[journal].running:
                 journal.maybe_compact()

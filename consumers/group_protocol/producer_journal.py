@@ -28,7 +28,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from consumers.group_protocol.idempotence import Producers, Written
+from consumers.group_protocol.idempotence import Producers, RecentProducers, Written
 from kafka2011.clock import SYSTEM_CLOCK, Clock
 from kafka2011.errors import FlushFailed, LogError, LogFailed, LogFull
 from kafka2011.failpoints import fail_point
@@ -42,7 +42,16 @@ _COMPACT_FROM = 4_000
 class PartitionJournal:
     """The file of one partition and what it says. Thread: reactor, but ``sync`` from any."""
 
-    def __init__(self, path: Path, log_end: int, *, same_boot: bool = True, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(
+        self,
+        path: Path,
+        log_end: int,
+        *,
+        same_boot: bool = True,
+        clock: Clock = SYSTEM_CLOCK,
+        expire_ms: int = 86_400_000,
+        recent: RecentProducers | None = None,
+    ) -> None:
         self._path = path
         self._clock = clock
         with _room_for(path):
@@ -50,7 +59,7 @@ class PartitionJournal:
         entries = _read(self._fd)
         kept = [_as_recovered(entry, log_end) for entry in entries if entry.start < log_end]
         unexplained = log_end > (kept[-1].end if kept else 0)
-        self.producers = Producers(in_doubt=unexplained and not same_boot)
+        self.producers = Producers(in_doubt=unexplained and not same_boot, expire_ms=expire_ms, recent=recent)
         for entry in kept:
             self.producers.note(entry)
         self._n_entries = self.n_noted = len(kept)

@@ -24,6 +24,7 @@ from consumers.group_protocol.offsets_log import TOPIC as OFFSETS_TOPIC
 from consumers.group_protocol.offsets_log import partition_of
 from consumers.group_protocol.topic_counts import TopicCounts
 from consumers.group_protocol.unpacking import Unpacker
+from consumers.group_protocol.untaken import Untaken
 from consumers.group_protocol.users import Users
 from kafka2011.broker.long_work import LongWork
 from kafka2011.types import BrokerAddress, BrokerPartition, is_legal_name
@@ -49,6 +50,7 @@ class Modern:
         self.logins = Logins(broker.reactor, broker.seldom)
         self.tls = broker.tls is not None
         self.auto_create = broker.config["auto.create.topics.enable"] is True
+        self.untaken = Untaken(broker.config.integer("max.untaken.answer.bytes"))
         self.arrivals = Arrivals(broker.reactor)
         cooperator = Cooperator(scheduler=lambda step: cast(Any, broker.reactor.callLater(0, step)))
         self._packing = LongWork(broker.reactor, "packing")

@@ -12,6 +12,7 @@ from hadoop_etl.cli.load import backfill, plan, run
 from hadoop_etl.cli.morning import show_audit, show_report, show_status
 from hadoop_etl.cli.tables import (
     compact_tables,
+    migrate_tables,
     read_table,
     requeue_table,
     rewind_table,
@@ -34,6 +35,6 @@ def etl() -> None:
 
 _LOAD = (plan, run, backfill)
 _MORNING = (show_status, show_audit, show_report)
-_TABLES = (rewind_table, compact_tables, vacuum_tables, show_quarantine, requeue_table, read_table)
+_TABLES = (rewind_table, compact_tables, vacuum_tables, show_quarantine, requeue_table, migrate_tables, read_table)
 for command in (*_LOAD, *_MORNING, *_TABLES):
     etl.add_command(command)

@@ -1,8 +1,9 @@
-"""``etl rewind``, ``compact``, ``vacuum``, ``quarantine``, ``requeue`` and ``read``: the tables themselves."""
+"""``etl rewind``, ``compact``, ``vacuum``, ``quarantine``, ``requeue``, ``migrate`` and ``read``: the tables."""
 
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -17,6 +18,7 @@ from hadoop_etl.cli.options import (
 )
 from hadoop_etl.formats import choose_format
 from hadoop_etl.lock import locked
+from hadoop_etl.migrate import migrate
 from hadoop_etl.reading import events, quarantine
 from hadoop_etl.requeue import requeue, sample_dead
 from hadoop_etl.upkeep import KEEP_HOURS, compact, plan_rewind, rewind, vacuum
@@ -158,6 +160,24 @@ def requeue_table(
         note(f"still dead: {count} x {reason}")
     note(f"{done.rows} messages can be read now, {done.dead} still cannot" + " (dry run)" * dry_run)
     show([{"topic": topic, "version": done.version, "rows": done.rows, "dead": done.dead}], as_json=as_json)
+
+
+@click.command("migrate", context_settings=CONTEXT)
+@warehouse_option
+@click.argument("topics", nargs=-1)
+@dry_run_option
+@json_option
+def migrate_tables(warehouse: str, topics: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
+    """Move tables of an older edition over: dead rows to their own table, days to dates. Rows and offsets stay.
+
+    \b
+    kafka2011 etl migrate -w warehouse --dry-run
+    kafka2011 etl migrate -w warehouse
+    """
+    place = Warehouse(warehouse)
+    with locked(place, "etl migrate"):
+        rows = [asdict(migrate(place.table(topic), dry_run=dry_run)) for topic in topics or place.topics()]
+    show(rows, as_json=as_json, empty="no table yet")
 
 
 @click.command("read", context_settings=CONTEXT)

@@ -92,6 +92,9 @@ class _Admin(GuardedResource):
         if not self._broker.running:
             return _text(request, 503, "stopping")
         well, lines = health(self._broker.store)
+        # Told, and no reason to start the broker again: it serves meanwhile, and they mend themselves or nothing does.
+        troubles = ((name, plugin.trouble()) for name, plugin in self._broker.plugins.items())
+        lines = [*lines, *(f"{name}: {trouble}" for name, trouble in troubles if trouble is not None)]
         return _text(request, 200 if well else 503, "\n".join([*(["ok"] if well else []), *lines]))
 
     def _accept_missing(self, request: Request) -> bytes | int:

@@ -7,10 +7,12 @@ answered. Fetching never creates anything, and the broker remembers nothing abou
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, cast
 
 from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IDelayedCall
+from twisted.internet.task import Cooperator
 from twisted.python.failure import Failure
 
 from kafka2011.broker.long_work import check_quickly, quick_budget
@@ -44,6 +46,8 @@ MOST_ANSWER_BYTES = (1 << 31) - 1 - 2
 """The size field of an answer is an i32 and counts the error code too."""
 MOST_FILES = 512
 """Files one multi-fetch answer holds open; partitions beyond are answered empty, and the client asks again."""
+FETCHES_AT_ONCE = 1000
+_FETCHES_PER_STEP = 50
 
 
 def fetch(broker: Broker, request: FetchRequest) -> Answer:
@@ -54,18 +58,35 @@ def fetch(broker: Broker, request: FetchRequest) -> Answer:
     return (encode_fetch_header(0, found),)
 
 
-def multifetch(broker: Broker, request: MultiFetchRequest) -> Answer:
-    """The answers one after the other under one head; an error stays with its own partition."""
-    fetches = request.fetches
-    found: list[FileSlice | int] = [0] * len(fetches)
+def multifetch(broker: Broker, request: MultiFetchRequest) -> Answer | Deferred[Answer]:
+    """The answers one after the other under one head; an error stays with its own partition.
+
+    Thousands of them are looked up in many turns, so that others are served between.
+    """
+    found: list[FileSlice | int] = [0] * len(request.fetches)
+    steps = _find_all(broker, request.fetches, found)
+    if len(found) <= FETCHES_AT_ONCE:
+        for _ in steps:
+            pass
+        return _joined(found)
+    turns = Cooperator(scheduler=lambda work: cast(IDelayedCall, broker.reactor.callLater(0, work)))
+    return turns.coiterate(steps).addCallback(lambda _: _joined(found))
+
+
+def _find_all(broker: Broker, fetches: Sequence[FetchRequest], found: list[FileSlice | int]) -> Iterator[None]:
     left, files = MOST_ANSWER_BYTES - 6 * len(fetches), MOST_FILES
     # More partitions than files an answer may hold open: begin anywhere, so that none is left out every time.
     first = random.randrange(len(fetches)) if len(fetches) > MOST_FILES else 0
-    for k in (*range(first, len(fetches)), *range(first)):
+    for n, k in enumerate((*range(first, len(fetches)), *range(first))):
         one = found[k] = _find(broker, fetches[k], left if files else 0)
         if isinstance(one, FileSlice):
             left -= one.size
             files -= 1
+        if n % _FETCHES_PER_STEP == 0:
+            yield
+
+
+def _joined(found: list[FileSlice | int]) -> Answer:
     parts: list[bytes | FileRange] = []
     head = [encode_multifetch_header(one.size if isinstance(one, FileSlice) else 0 for one in found)]
     for one in found:

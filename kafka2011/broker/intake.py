@@ -30,6 +30,8 @@ PRODUCE = b"\x00\x00"
 _size = struct.Struct(">i").unpack_from
 _NONE = b"no request begins like this"
 _LARGE = 2048
+TURN_S = 0.02
+"""How long one connection may keep the network's thread before others have their turn."""
 
 
 @dataclass(slots=True)
@@ -65,6 +67,7 @@ class Intake:
         """Consecutive frames for ``_log`` that begin with ``_prefix``, their sets not checked yet."""
         self._pending: dict[Log, _Pending] = {}
         self._turn = quick_budget()
+        self._turn_ends = 0.0
         self._slow: list[_Slow] = []
         """Sets to be checked in a thread; what comes after them waits."""
 
@@ -75,9 +78,14 @@ class Intake:
     def new_turn(self) -> None:
         """Another read: again something may be checked at once."""
         self._turn = quick_budget()
+        self._turn_ends = self._broker.now() + TURN_S
+
+    def turn_is_over(self) -> bool:
+        """Whether others should be served first: three thousand new topics in one read take seconds."""
+        return self._broker.now() > self._turn_ends
 
     def take(self, frames: deque[bytes]) -> int:
-        """Take the PRODUCE frames at the head of ``frames``; return how many."""
+        """Take the PRODUCE frames at the head of ``frames``, as many as a turn allows; return how many."""
         before = len(frames)
         while frames and not self._slow:
             frame = frames.popleft()
@@ -99,6 +107,8 @@ class Intake:
                     frames.appendleft(frame)
                     break
                 self._produce(frame)
+                if self.turn_is_over():
+                    break
             else:
                 frames.appendleft(frame)
                 break

@@ -51,6 +51,9 @@ class Plugin(Protocol):
     def state(self) -> dict[str, Any]:
         """What ``/state`` shows of it."""
 
+    def trouble(self) -> str | None:
+        """What keeps it from its work just now, in a line for ``/healthz``; None if nothing does."""
+
 
 def installed() -> tuple[dict[str, type[Plugin]], dict[str, ModuleNotFoundError]]:
     """The plug-ins by name, and those whose packages are missing."""

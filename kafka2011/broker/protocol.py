@@ -34,6 +34,7 @@ from kafka2011.wire import (
     MultiFetchRequest,
     MultiProduceRequest,
     OffsetsRequest,
+    ProduceRequest,
     SetSummary,
     parse_request,
 )
@@ -60,8 +61,11 @@ class BrokerProtocol(Protocol):
         self._splitter = FrameSplitter(broker.max_request_size)
         self._frames: deque[bytes] = deque()
         self._intake = Intake(broker)
+        self._sets: deque[ProduceRequest] = deque()
+        """What is left of a MULTIPRODUCE, whose sets share a budget."""
+        self._budget = broker.request_budget()
         self._waiting = False
-        """An answer waits for a flush."""
+        """An answer is not there yet, or it is the turn of others."""
         self._late: Deferred[None] | None = None
         self._held = False
         self._reading = True
@@ -111,6 +115,7 @@ class BrokerProtocol(Protocol):
         """Let go of everything."""
         self._gone = True
         self._frames.clear()
+        self._sets.clear()
         if self._late is not None:
             self._late.cancel()
         if self._outbox is not None:
@@ -158,16 +163,19 @@ class BrokerProtocol(Protocol):
         frames, intake, requests = self._frames, self._intake, self.broker.counters.requests
         n_answers = 0
         intake.new_turn()
-        while frames and not outbox.busy and not self._waiting and not intake.slow_bytes():
-            n_produces = intake.take(frames)
-            self.n_requests += n_produces
-            requests["produce"] += n_produces
-            if not frames:
+        while (frames or self._sets) and not outbox.busy and not self._waiting and not intake.slow_bytes():
+            if self._sets:
+                self._add_sets()
+            else:
+                n_produces = intake.take(frames)
+                self.n_requests += n_produces
+                requests["produce"] += n_produces
+            if not frames and not self._sets:
                 break
             intake.finish()
             if intake.slow_bytes():
                 break
-            if n_answers == ANSWERS_PER_TURN:
+            if n_answers == ANSWERS_PER_TURN or intake.turn_is_over():
                 self._waiting = True
                 self.broker.reactor.callLater(0, self._go_on)
                 break
@@ -204,23 +212,33 @@ class BrokerProtocol(Protocol):
             outbox.send(handlers.fetch(broker, request))
         elif isinstance(request, MultiFetchRequest):
             requests["multifetch"] += 1
-            outbox.send(handlers.multifetch(broker, request))
+            self._answer(handlers.multifetch(broker, request), outbox)
         elif isinstance(request, OffsetsRequest):
             requests["offsets"] += 1
             outbox.send(handlers.offsets(broker, request))
         elif isinstance(request, MultiProduceRequest):
             requests["multiproduce"] += 1
-            budget = broker.request_budget()
-            for one in request.produces:
-                self._intake.add(one.topic, one.partition, one.data, budget)
+            self._sets, self._budget = deque(request.produces), broker.request_budget()
+            self._add_sets()
         elif isinstance(request, AckedProduceRequest):
             requests["acked_produce"] += 1
-            answer = handlers.acked_produce(broker, request)
-            if isinstance(answer, Deferred):
-                self._waiting = True
-                self._late = answer.addCallbacks(self._late_answer, self._no_answer)
-            else:
-                outbox.send(answer)
+            self._answer(handlers.acked_produce(broker, request), outbox)
+
+    def _answer(self, answer: Answer | Deferred[Answer], outbox: Outbox) -> None:
+        """Send an answer, now or when it is there."""
+        if isinstance(answer, Deferred):
+            self._waiting = True
+            self._late = answer.addCallbacks(self._late_answer, self._no_answer)
+        else:
+            outbox.send(answer)
+
+    def _add_sets(self) -> None:
+        """Take the sets of a MULTIPRODUCE, as many as a turn allows."""
+        while self._sets:
+            one = self._sets.popleft()
+            self._intake.add(one.topic, one.partition, one.data, self._budget)
+            if self._intake.turn_is_over():
+                break
 
     def _unforeseen(self, error: BaseException) -> None:
         self.broker.counters.handler_errors += 1

@@ -309,8 +309,8 @@ class LogStore:
         with os.scandir(self.directory) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
                 topic, dash, number = entry.name.rpartition("-")
-                if entry.name.startswith(".kafka") and entry.is_file(follow_symlinks=False):
-                    continue  # the lock, the marker and the recovery points
+                if entry.name.startswith(".") and not number.isdigit():
+                    continue  # the lock, the marker, the recovery points; what plug-ins keep
                 if entry.is_symlink() or not entry.is_dir(follow_symlinks=False):
                     reason = "a symbolic link" if entry.is_symlink() else "not a directory"
                 elif not (dash and number.isascii() and number.isdigit() and str(int(number)) == number):

@@ -299,7 +299,7 @@ def test_t4_topics_without_end() -> None:
         for k in range(50):
             client.produce(f"t{k}", b"hello")
         client.wait_for("t4", 15)
-        until(lambda: broker.state()["counters"]["dropped_sets"].get("LogFull") == 45, "45 are dropped")
+        until(lambda: broker.state()["counters"]["dropped_sets"].get("TooManyTopics") == 45, "45 are dropped")
         assert len(broker.state()["topics"]) == 5
 
 

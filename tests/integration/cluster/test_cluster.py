@@ -16,6 +16,7 @@ import pytest
 from kafka2011.child import is_alive
 from kafka2011.client import BrokerConnection
 from kafka2011.wire import decode_set, encode_set
+from tests.unhandled import check_cluster
 from tests.waiting import until
 
 
@@ -36,6 +37,7 @@ def directory(tmp_path: Path) -> Iterator[Path]:
     """Where a cluster may be; what is left of it afterwards is stopped."""
     yield tmp_path / "cluster"
     cluster(tmp_path / "cluster", "down")
+    check_cluster(tmp_path / "cluster")
 
 
 def test_a_cluster_outlives_its_shell_and_is_healed_after_kill_9(directory: Path) -> None:

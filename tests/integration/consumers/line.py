@@ -1,4 +1,4 @@
-"""A line between one client and one server that can fall silent: connections stay open, nothing comes through."""
+"""A line between clients and one ZooKeeper that can fall silent, or give wrong answers."""
 
 from __future__ import annotations
 
@@ -8,19 +8,24 @@ from types import TracebackType
 
 
 class Line:
-    """Forward bytes to ``port`` until ``cut``. Thread: its own."""
+    """Forward bytes to ``port`` until ``cut``; from then on connections stay open and mute. Thread: its own."""
 
     def __init__(self, port: int) -> None:
         self._port = port
         self._listening = socket.create_server(("127.0.0.1", 0))
         self._ends: list[socket.socket] = []
         self._cut = False
+        self._garbled: set[socket.socket] = set()
         self.address = f"127.0.0.1:{self._listening.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
 
     def cut(self) -> None:
         """From now on nobody hears anything."""
         self._cut = True
+
+    def garble(self) -> None:
+        """On every connection that is open now, the next answer carries a number that nobody waits for."""
+        self._garbled |= set(self._ends)
 
     def __enter__(self) -> Line:
         return self
@@ -46,8 +51,16 @@ class Line:
         try:
             while data := one.recv(65536):
                 if not self._cut:
-                    other.sendall(data)
+                    other.sendall(self._answer(one, other, data))
             if not self._cut:
                 other.close()
         except OSError:
             pass  # closed at the end of the test
+
+    def _answer(self, one: socket.socket, other: socket.socket, data: bytes) -> bytes:
+        """What goes on: an answer of the server (its number is positive) may be garbled, once."""
+        is_answer = one.getpeername()[1] == self._port and int.from_bytes(data[4:8], signed=True) > 0
+        if not is_answer or one not in self._garbled:
+            return data
+        self._garbled -= {one, other}
+        return data[:4] + (int.from_bytes(data[4:8]) + 1000).to_bytes(4) + data[8:]

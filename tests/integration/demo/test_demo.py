@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from kafka2011.child import die_with_parent
+from tests.unhandled import check_cluster
 from tests.waiting import until
 
 SMALL = ["--brokers", "2", "--partitions", "2", "--consumers", "2", "--members", "1", "--rate", "100"]
@@ -43,6 +44,7 @@ def test_a_short_demo_adds_up_and_leaves_nothing_behind(tmp_path: Path) -> None:
     assert {group["delivered"] for group in summary["groups"].values()} == {summary["sent"]}
     assert summary["loaded"]["audit"] == "complete"
     assert left_over(place) == []
+    check_cluster(place)
     assert [path.name for path in tmp_path.iterdir()] == ["demo"]
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from hadoop_etl.job import Load
 from hadoop_etl.planning import Options, Planner
@@ -27,17 +28,19 @@ STEPS = (
     "etl.verify",
     "etl.commit.before",
     "etl.commit.after",
+    "etl.dead.before",
+    "etl.dead.after",
     "etl.audit",
     "etl.report",
 )
-PUBLISHED = ("etl.commit.after", "etl.audit", "etl.report")
+PUBLISHED = ("etl.commit.after", "etl.dead.before", "etl.dead.after", "etl.audit", "etl.report")
 
 
 def test_driver_killed_at_every_step(town: Town, forks: Any) -> None:
     """SIGKILL at each step, three times: before the commit nothing is there, after it everything, never in between."""
     for step in (step for _ in range(3) for step in STEPS):
         before = town.loaded() if town.table.exists() else []
-        town.send([event(i) for i in range(200)], partition=0)
+        town.send([event(i) for i in range(200)] + [b"no event"], partition=0)
         town.send([event(i) for i in range(300)], partition=1, codec=Codec.GZIP)
         victim = forks.Process(
             target=driver.run, args=(town.broker.address, town.warehouse.root, [town.topic], step)
@@ -48,11 +51,14 @@ def test_driver_killed_at_every_step(town: Town, forks: Any) -> None:
         if step in PUBLISHED:
             town.check()
             assert status(town.warehouse).state == "committed"
+            town.table.settle()  # as the next load would, but that one is to die at its own step
         else:
             assert (town.loaded() if town.table.exists() else []) == before
             assert status(town.warehouse).state == "nothing"
     town.load()
     town.check()
+    dead = DeltaTable(town.table.quarantine.uri).to_pyarrow_dataset()
+    assert dead.count_rows() == 3 * len(STEPS), "a reader that knows nothing of us finds every dead row once"
 
 
 def test_killed_between_two_topics(town: Town, forks: Any, tmp_path: Path) -> None:

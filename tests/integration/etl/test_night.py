@@ -325,3 +325,61 @@ def test_a_broker_that_is_down_does_not_stop_the_others(town: Town) -> None:
     assert (report["state"], report["rows"], report["topics"][0]["missing"]) == ("partial", 0, ["0-0", "0-1"])
     assert town.load()["rows"] == 10
     town.check()
+
+
+def test_a_topic_nobody_knows_is_an_error(town: Town) -> None:
+    """A typing error does not end with 0 and nothing loaded (issue 21, point 7); --allow-missing says it is meant."""
+    town.send([event(1)])
+    place = ("-w", town.warehouse.root, "-b", town.broker.address, "--master", "inline")
+    wrong = command("run", *place, "-t", f"{town.topic}x")
+    assert wrong.exit_code == 1
+    assert "spelt right" in wrong.stderr
+    allowed = command("run", *place, "-t", f"{town.topic}x", "-t", town.topic, "--allow-missing")
+    assert allowed.exit_code == 0, allowed.output
+    town.check()
+
+
+def test_a_topic_made_again_is_refused(tmp_path: Path) -> None:
+    """Past the old offset it looks like more of the same; its bytes tell (issue 21, point 10)."""
+    with BrokerProcess(tmp_path / "data", BROKER) as broker:
+        town = Town(broker, tmp_path)
+        town.send([event(i) for i in range(50)])
+        town.load()
+        version = town.table.state().version
+        broker.stop()
+        for left in (tmp_path / "data").iterdir():  # also what a broker of ours would know the old end by
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
+        broker.restart()
+        town.sent.clear()
+        town.send([event(1000 + i) for i in range(100)])
+        report = town.load()
+        assert report["state"] == "failed"
+        assert "deleted and made again" in report["topics"][0]["error"]
+        assert town.table.state().version == version
+        command("rewind", "-w", town.warehouse.root, town.topic, "--to-version", 0)
+        assert town.load()["rows"] == 100
+        town.check()
+
+
+def test_the_quarantine_is_decoded_again_after_the_fix(town: Town, tmp_path: Path) -> None:
+    """A schema registered too late: requeue moves the rows over, once; what is really broken stays (issue 21, 6)."""
+    registry, late = FileSchemaRegistry(tmp_path / "schemas"), FileSchemaRegistry(tmp_path / "late")
+    fields: list[dict[str, Any]] = [{"name": "timestamp", "type": "long"}, {"name": "n", "type": "int"}]
+    newer = [*fields, {"name": "country", "type": "string", "default": "??"}]
+    one = registry.register(town.topic, {"type": "record", "name": "C", "fields": fields})
+    late.register(town.topic, {"type": "record", "name": "C", "fields": fields})
+    two = late.register(town.topic, {"type": "record", "name": "C", "fields": newer})
+    town.send([registry.encode(one, {"timestamp": NOW_MS, "n": i}) for i in range(5)])
+    town.send([late.encode(two, {"timestamp": NOW_MS, "n": 10 + i, "country": "de"}) for i in range(3)])
+    town.send([b"no event"])
+    assert town.load(options=Options(schemas=registry))["dead"] == 4
+    again = ("requeue", town.topic, "-w", town.warehouse.root, "--schemas", tmp_path / "late", "--json")
+    assert json.loads(command(*again, "--dry-run").stdout)[0]["rows"] == 3
+    assert quarantine(town.table).num_rows == 4
+    done = json.loads(command(*again).stdout)
+    assert (done[0]["rows"], done[0]["dead"]) == (3, 1)
+    assert json.loads(command(*again).stdout)[0]["rows"] == 0
+    town.check()
+    rows = events(town.table).to_table(columns=["n", "country"]).to_pylist()
+    assert sorted(row["n"] for row in rows if row["country"] == "de") == [10, 11, 12]
+    assert [row["value"] for row in quarantine(town.table).to_pylist()] == [b"no event"]

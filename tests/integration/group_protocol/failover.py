@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from consumers.group_protocol.codec import ApiKey, Struct
@@ -46,8 +47,10 @@ class FailoverCluster:
         until(lambda: not any(self.offsets(number)["loading"] for number in self.brokers), "the groups are shared out")
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
 
     @property
     def bootstrap(self) -> str:

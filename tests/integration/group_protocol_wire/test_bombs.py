@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import psutil
 import pytest
 
@@ -11,9 +13,11 @@ from kafka2011.testing import BrokerProcess
 from kafka2011.wire import Codec, ProduceRequest, encode_set
 from since2011.wire.compression import GZIP, ZSTD
 from tests.integration.broker.client import RawClient
+from tests.integration.group_protocol_wire.conftest import OPTIONS
 from tests.integration.group_protocol_wire.test_bridge import records_of
-from tests.integration.group_protocol_wire.wire_client import WireClient, produce_body
+from tests.integration.group_protocol_wire.wire_client import WireClient, fetch_body, produce_body
 from tests.unit.group_protocol_wire.test_batches import built, compressed
+from tests.waiting import until
 
 MiB = 1 << 20
 BOMB = [bytes(990_000)] * 7
@@ -68,3 +72,24 @@ def test_a_fetch_answer_is_bounded_by_what_it_inflates_to(broker: BrokerProcess,
 
     assert sum(sizes) == 30 * 990_000
     assert max(sizes) < 4 * MiB
+
+
+def test_answers_that_nobody_reads_are_bounded(tmp_path: Path) -> None:
+    """B2: clients that ask for megabytes and read nothing are closed; memory stays, who reads is served."""
+    options = OPTIONS | {"max.untaken.answer.bytes": 4 * MiB}
+    with BrokerProcess(tmp_path, options) as broker, WireClient(broker.modern_port or 0) as reader:
+        process = psutil.Process(broker.pid)
+        for _ in range(4):
+            assert reader.produce("large", [bytes(900_000)] * 2).error == 0
+        before = process.memory_info().rss
+        idle = [WireClient(broker.modern_port or 0) for _ in range(20)]
+        for client in idle:
+            for _ in range(20):
+                client.send(ApiKey.FETCH, 11, fetch_body("large", 0, max_bytes=2 * MiB))
+        until(lambda: broker.state()["counters"]["connections_closed"].get("untaken", 0) > 10, "those are closed")
+        grown = process.memory_info().rss - before
+        assert len(records_of(reader.fetch("large", 0, max_bytes=2 * MiB))) == 2
+        for client in idle:
+            client.close()
+
+    assert grown < 256 * MiB

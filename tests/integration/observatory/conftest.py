@@ -15,6 +15,7 @@ from consumers.observatory.frames import save
 from kafka2011.client import BrokerConnection
 from kafka2011.wire import encode_set
 from tests.integration.observatory.chromium import Chromium, find_chromium
+from tests.unhandled import check_cluster
 from tests.unit.observatory.scenes import film, frame
 
 TOPIC = "page_views"
@@ -81,6 +82,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
         yield Watched(cluster, f"http://127.0.0.1:{port}/")
     finally:
         cluster.down()
+    check_cluster(directory)
 
 
 @pytest.fixture(scope="module")

@@ -237,7 +237,7 @@ class World:
         form = choose_format(
             TOPIC,
             "avro",
-            TIME_FIELD,
+            {},
             registry=self.schemas,  # type: ignore[arg-type]  # it only reads
             noted=noted,
             sample=lambda: sample_dead(self.table),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,6 +21,8 @@ from kafka2011.wire import (
     AckedProduceRequest,
     AckLevel,
     Codec,
+    FetchRequest,
+    MultiFetchRequest,
     MultiProduceRequest,
     OffsetsRequest,
     ProduceRequest,
@@ -202,6 +205,7 @@ def test_work_nobody_waits_for_is_not_done(broker: Broker, reactor: TestReactor)
     assert done[-1] == "third"
 
 
+<<<<<<< ours
 def test_what_a_thread_reports_after_the_stop_is_not_appended(broker: Broker, reactor: TestReactor) -> None:
     """A set that was still being checked when the broker stopped does not get into a log that was closed cleanly."""
     client = Client(broker)
@@ -213,3 +217,36 @@ def test_what_a_thread_reports_after_the_stop_is_not_appended(broker: Broker, re
 
     assert end_of(broker) == len(HELLO)
     assert broker.counters.dropped["LogError"] <= 1
+=======
+@pytest.mark.parametrize("kind", ["requests", "one request"])
+def test_new_topics_without_end_let_others_have_their_turn(broker: Broker, reactor: TestReactor, kind: str) -> None:
+    """B3: three thousand new topics in one read, or in one MULTIPRODUCE, are made in many turns; none is left out."""
+    broker.now = count(0.0, 0.006).__next__  # every look at the clock is six milliseconds later
+    produces = tuple(ProduceRequest(f"t{n}", 0, HELLO) for n in range(30))
+    frames = [MultiProduceRequest(produces).encode()] if kind == "one request" else [one.encode() for one in produces]
+    client, other = Client(broker), Client(broker)
+    client.send(*frames)
+    made = len(broker.store.topics())
+    other.send(OffsetsRequest("t", 0, -1, 1).encode())
+
+    assert 0 < made < 30
+    assert other.answers()
+    for _ in range(30):
+        reactor.advance(0)
+    assert [end_of(broker, one.topic) for one in produces] == [len(HELLO)] * 30
+
+
+def test_a_multi_fetch_of_thousands_is_looked_up_in_many_turns(broker: Broker, reactor: TestReactor) -> None:
+    """N6: the largest multi-fetch holds up its own connection only, and is answered whole."""
+    client = Client(broker)
+    fetches = (FetchRequest("nothing", 0, 0, 50),) * 5000
+    client.send(MultiFetchRequest(fetches).encode(), OffsetsRequest("t", 0, -1, 1).encode())
+
+    assert client.answers() == b""
+    received = b""
+    for _ in range(1000):
+        reactor.advance(0.001)
+        received += client.answers()
+    assert len(received) > 6 + 6 * 5000
+    assert received[:6] == (2 + 6 * 5000).to_bytes(4, "big") + b"\0\0"
+>>>>>>> theirs

@@ -67,6 +67,9 @@ class Recorder:
     def state(self) -> dict[str, Any]:
         return {"calls": len(self.calls)}
 
+    def trouble(self) -> str | None:
+        return None
+
 
 @pytest.fixture
 def reactor() -> TestReactor:

@@ -15,6 +15,7 @@ from consumers.delivery import Delivery
 from consumers.events import DeliveryHeld, DeliveryResumed
 from consumers.stream import Stream
 from kafka2011.clock import SYSTEM_CLOCK, ManualClock
+from kafka2011.errors import Kafka2011Error
 from kafka2011.events import Journal
 from zk_registry.consumers import Subscription
 from zk_registry.fake import FakeZooKeeper
@@ -37,7 +38,7 @@ class Bench:
             journal=self.journal,
             random=Random(0),
         )
-        stream = Stream("t-0")
+        stream = self.stream = Stream("t-0")
         delivery = Delivery(lambda topic, index: stream, lambda *a, **o: pytest.fail("no fetcher"), SYSTEM_CLOCK)
 
         class Timer(threading.Timer):
@@ -98,6 +99,18 @@ def test_a_lost_answer_does_not_end_the_asking(bench: Bench) -> None:
     bench.session.lose_reply(applied=True)
     bench.worker.overslept()
     assert bench.told() == [DeliveryHeld, DeliveryResumed]
+
+
+def test_an_application_hears_of_a_registry_that_will_not_come_back(bench: Bench) -> None:
+    """No session can begin unless somebody does something: the stream raises the reason, instead of waiting for
+    messages for ever (Issue 19 A3, B9)."""
+    bench.session.failure = Kafka2011Error("too old")
+    bench.session.expire()
+    bench.worker.start()
+
+    with pytest.raises(Kafka2011Error, match="too old"):
+        next(iter(bench.stream))
+    assert bench.worker.join(60)
 
 
 def test_a_sleep_that_took_too_long_is_noticed() -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 
+from hadoop_etl import warehouse
 from hadoop_etl.columns import PAYLOAD, dead_table, file_schema
 from hadoop_etl.errors import CannotRewind, LoadLocked, LoadSuperseded, WarehouseError
 from hadoop_etl.files import SplitFiles, WrittenFile
@@ -19,6 +22,7 @@ from hadoop_etl.quarantine import Change
 from hadoop_etl.storage import reaching
 from hadoop_etl.upkeep import compact, plan_rewind, rewind, vacuum
 from hadoop_etl.warehouse import NO_CHANGE, TopicTable, Warehouse
+from kafka2011.failpoints import activate
 from kafka2011.types import BrokerPartition
 
 PART = BrokerPartition(0, 0)
@@ -85,6 +89,40 @@ def test_a_load_that_began_too_early_is_refused(table: TopicTable) -> None:
     assert offsets_in(table) == [0, 10, 20, 30, 40]
 
 
+def test_two_commits_at_once_collide(table: TopicTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where they load different partitions: each writes the whole state down, so one of them must be refused."""
+    load(table, "a", 0, 5)
+    other = Warehouse(str(Path(table.uri).parent)).table("clicks")
+    real = warehouse.write_entry
+
+    def overtaken(*arguments: Any) -> None:
+        monkeypatch.setattr(warehouse, "write_entry", real)
+        other.commit(
+            expected={},
+            following={BrokerPartition(7, 0): Position(0, 30)},
+            dead=dead(other, "overtaking", 0, 3),
+            notes={"load": "overtaking", "kind": "load"},
+        )
+        real(*arguments)
+
+    monkeypatch.setattr(warehouse, "write_entry", overtaken)
+    with pytest.raises(LoadSuperseded):
+        load(table, "b", 50, 5)
+    assert table.state().offsets == {PART: 50, BrokerPartition(7, 0): 30}
+    load(table, "b", 50, 5)
+    assert table.state().offsets == {PART: 100, BrokerPartition(7, 0): 30}
+    assert (len(offsets_in(table)), table.dead_rows().count_rows()) == (10, 3)
+
+
+def test_a_quarantine_that_is_gone_is_missed(table: TopicTable) -> None:
+    """Somebody removed the sibling: no command goes on as if nothing had been there."""
+    load(table, "a", 0, 4, dead(table, "a", 40, 1))
+    shutil.rmtree(table.quarantine.uri)
+    again = Warehouse(str(Path(table.uri).parent)).table("clicks")
+    with pytest.raises(WarehouseError, match="bring it back from a copy"):
+        load(again, "b", 50, 4)
+
+
 def test_files_without_a_commit_are_invisible(table: TopicTable) -> None:
     """A load that died leaves files nobody sees; vacuum removes them and nothing else."""
     load(table, "a", 0, 5)
@@ -108,6 +146,60 @@ def test_rewind_takes_rows_and_offsets_back_together(table: TopicTable) -> None:
     assert table.published("c") is None
     load(table, "d", 50, 10)
     assert offsets_in(table) == list(range(0, 150, 10))
+
+
+def test_a_rewind_brings_back_what_was_published(table: TopicTable) -> None:
+    """Back and forth again: what a later rewind restored is published, what none restored is not."""
+    first, second = load(table, "a", 0, 5), load(table, "b", 50, 5)
+    rewind(table, plan_rewind(table, first))
+    assert (table.published("a"), table.published("b")) == (first, None)
+    rewind(table, plan_rewind(table, second))
+    assert (table.published("a"), table.published("b")) == (first, second)
+    assert offsets_in(table) == list(range(0, 100, 10))
+    assert table.published("a", since=first) is None
+
+
+def test_rewind_to_nothing_after_a_compaction(table: TopicTable) -> None:
+    """Joined files have no offsets in their names; the rows come again all the same (issue 21, point 1)."""
+    for name, start in (("a", 0), ("b", 50), ("c", 100)):
+        load(table, name, start, 5)
+    compact(table)
+    rewind(table, plan_rewind(table, 0))
+    assert (table.state().offsets, offsets_in(table)) == ({PART: 0}, [])
+
+
+def test_the_cost_of_a_load_does_not_grow(table: TopicTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log entries read for a load are as many after fifty loads as after five (issue 21, point 14)."""
+    counts: list[int] = []
+    real = warehouse.read_text
+
+    def counted(uri: str) -> str:
+        counts[-1] += 1
+        return real(uri)
+
+    monkeypatch.setattr(warehouse, "read_text", counted)
+    for number in range(50):
+        counts.append(0)
+        planned = table.state()
+        assert table.published(f"load-{number}", planned.version) is None
+        load(table, f"load-{number}", 50 * number, 4, dead(table, f"load-{number}", 50 * number + 40, 1))
+        assert table.published(f"load-{number}", planned.version) is not None
+    assert max(counts[5:]) == counts[5]
+
+
+def test_the_quarantine_follows_once(table: TopicTable) -> None:
+    """Whatever dies between the two commits, our readers see every dead row at once, others after the next command."""
+    load(table, "a", 0, 4, dead(table, "a", 40, 1))
+    for number, step in enumerate(("etl.commit.after", "etl.dead.before", "etl.dead.after"), start=1):
+        with activate(step, "raise:EIO"), pytest.raises(OSError, match=step):
+            load(table, step, 50 * number, 4, dead(table, step, 50 * number + 40, 1))
+        assert table.dead_rows().count_rows() == number + 1
+        seen = DeltaTable(table.quarantine.uri).to_pyarrow_dataset().count_rows()
+        assert seen == number + (step == "etl.dead.after")
+        again = Warehouse(str(Path(table.uri).parent)).table("clicks")
+        again.settle()
+        again.settle()
+        assert DeltaTable(table.quarantine.uri).to_pyarrow_dataset().count_rows() == number + 1
 
 
 def test_rewind_across_a_compaction(table: TopicTable) -> None:
@@ -162,13 +254,13 @@ def test_new_columns_are_null_in_old_rows(table: TopicTable) -> None:
 
 def test_two_nights_do_not_overlap(tmp_path: Path) -> None:
     """The second one is told who holds the lock; when that one ends, or dies, the lock is free."""
-    warehouse = Warehouse(str(tmp_path))
-    with locked(warehouse, "etl run"):
-        assert "etl run" in str(lock_holder(warehouse))
-        with pytest.raises(LoadLocked, match="etl run"), locked(warehouse, "another"):
+    place = Warehouse(str(tmp_path))
+    with locked(place, "etl run"):
+        assert "etl run" in str(lock_holder(place))
+        with pytest.raises(LoadLocked, match="etl run"), locked(place, "another"):
             pass
-    assert lock_holder(warehouse) is None
-    with locked(warehouse, "another"):
+    assert lock_holder(place) is None
+    with locked(place, "another"):
         pass
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from consumers.group_protocol import producer_journal
 from consumers.group_protocol.error_codes import ErrorCode
-from consumers.group_protocol.idempotence import WINDOW, Duplicate, Producers, Written, last_sequence
+from consumers.group_protocol.idempotence import WINDOW, Duplicate, Producers, RecentProducers, Written, last_sequence
 from consumers.group_protocol.producer_journal import PartitionJournal, ProducerIds
 from kafka2011.clock import ManualClock
 from kafka2011.errors import LogFailed, LogFull
@@ -238,3 +238,52 @@ def test_no_producer_id_is_handed_out_twice(tmp_path: Path, monkeypatch: pytest.
     assert not ProducerIds(path, broker_id=3).same_boot
     ProducerIds(path, broker_id=3).close()
     assert ProducerIds(path, broker_id=3).same_boot
+
+
+def test_only_so_many_producers_are_remembered(tmp_path: Path) -> None:
+    """Issue 19 B5: "60,000 producer ids: cap, count, expire": who wrote longest ago is forgotten, in all partitions."""
+    recent = RecentProducers(most=3)
+    first = PartitionJournal(tmp_path / "first", 0, recent=recent)
+    second = PartitionJournal(tmp_path / "second", 0, recent=recent)
+    note(first, 1, at=0)
+    note(first, 2, at=10)
+    note(second, 1, at=0)
+    note(first, 1, at=20, sequence=1)
+    note(second, 3, at=10)
+
+    assert (len(recent), recent.n_forgotten) == (3, 1)
+    assert (len(first.producers), len(second.producers)) == (1, 2)
+    assert isinstance(first.producers.check(1, 0, 1, 1, fresh=False), Duplicate), "it wrote a moment ago"
+    assert first.producers.check(2, 0, 1, 1, fresh=False) is ErrorCode.NONE, "forgotten, it may go on"
+
+
+def test_expired_producers_make_room(tmp_path: Path) -> None:
+    """Issue 19 B5: who has not written for producer.id.expiration.ms is forgotten, and counts no more."""
+    clock = ManualClock()
+    recent = RecentProducers(most=3)
+    journal = PartitionJournal(tmp_path / "p", 0, clock=clock, expire_ms=1000, recent=recent)
+    note(journal, 1, at=0, wall_ms=clock.wall_ms())
+    clock.advance(0.9)
+    note(journal, 2, at=10, wall_ms=clock.wall_ms())
+    clock.advance(0.2)
+    journal.maybe_compact()
+
+    assert (len(journal.producers), len(recent), recent.n_forgotten) == (1, 1, 0)
+
+
+def test_what_a_restart_finds_counts_as_well(tmp_path: Path) -> None:
+    """Issue 19 B5: notes read from disk are bounded like those made now."""
+    journal = PartitionJournal(tmp_path / "p", 0)
+    for number in range(10):
+        note(journal, number, at=10 * number)
+    recent = RecentProducers(most=4)
+    again = PartitionJournal(tmp_path / "p", 100, recent=recent)
+
+    assert (len(again.producers), len(recent)) == (4, 4)
+    assert isinstance(again.producers.check(9, 0, 0, 0, fresh=False), Duplicate)
+
+
+def note(journal: PartitionJournal, producer_id: int, *, at: int, sequence: int = 0, wall_ms: int = 2**41) -> None:
+    """Let a producer write ten bytes at ``at``."""
+    entry = Written(producer_id, 0, sequence, sequence, at + 9, at, at + 10, wall_ms)
+    journal.append(entry, lambda: None)

@@ -1,0 +1,178 @@
+"""The parsers of what strangers, other versions or a damaged disk wrote, with good bytes for each to begin with."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from consumers.group_protocol.batches import decode_batches
+from consumers.group_protocol.codec import APIS, ApiKey, decode_header, decode_request, decode_response, encode_request
+from consumers.group_protocol.coordinator.offset_book import CommittedOffset
+from consumers.group_protocol.coordinator.records import read_key, read_offset
+from consumers.group_protocol.offsets_copy import decode_copy, encode_copy
+from kafka2011.config import load_config, read_properties
+from kafka2011.errors import Kafka2011Error
+from kafka2011.log.checkpoint import parse_checkpoint
+from kafka2011.wire import (
+    Codec,
+    FetchRequest,
+    FrameSplitter,
+    MultiFetchRequest,
+    MultiProduceRequest,
+    OffsetsRequest,
+    ProduceRequest,
+    crc32,
+    decode_set,
+    encode_set,
+    parse_request,
+    validate_set,
+)
+from tests.unit.group_protocol_wire.test_batches import sample_batches
+from tests.unit.group_protocol_wire.values import OFFERED, random_body
+from zk_registry.brokers import encode_broker, parse_broker, parse_partition_count
+from zk_registry.consumers import Subscription, parse_subscription
+from zk_registry.offsets import parse_offset
+
+_SET = encode_set([b"one", b"two" * 20], codec=Codec.NONE)
+_REQUESTS = [
+    ProduceRequest("t", 0, _SET).encode(),
+    FetchRequest("t", 1, 12, 1000).encode(),
+    OffsetsRequest("t", 0, -1, 5).encode(),
+    MultiFetchRequest((FetchRequest("t", 0, 0, 9), FetchRequest("u", 0, 0, 9))).encode(),
+    MultiProduceRequest((ProduceRequest("t", 0, _SET), ProduceRequest("u", 1, _SET))).encode(),
+]
+
+
+def requests_2011(data: bytes) -> None:
+    """A whole frame of the 2011 port."""
+    with suppress(Kafka2011Error):
+        parse_request(data)
+
+
+def frames_2011(data: bytes) -> None:
+    """A stream of frames, in two pieces."""
+    splitter = FrameSplitter(1 << 20)
+    with suppress(Kafka2011Error):
+        for piece in (data[: len(data) // 2], data[len(data) // 2 :]):
+            list(splitter.feed(piece))
+
+
+def message_sets(data: bytes) -> None:
+    """A message set, as a broker checks it and as a consumer reads it; both take or both refuse it."""
+    outcomes = []
+    for read in (validate_set, decode_set):
+        try:
+            read(data)
+            outcomes.append("")
+        except Kafka2011Error as error:
+            outcomes.append(type(error).__name__)
+    assert bool(outcomes[0]) == bool(outcomes[1]), outcomes
+
+
+def modern_requests(data: bytes) -> None:
+    """A frame of the modern port."""
+    with suppress(Kafka2011Error):
+        decode_request(data, decode_header(data))
+
+
+def modern_answers(data: bytes) -> None:
+    """An answer, as our own member reads it; the first byte chooses which."""
+    key, version = OFFERED[data[0] % len(OFFERED)] if data else OFFERED[0]
+    with suppress(Kafka2011Error):
+        decode_response(ApiKey(key), version, data[1:])
+
+
+def batches(data: bytes) -> None:
+    """Record batches, with the damage inside or outside the checksum."""
+    for mended in (data, _mended(data)):
+        with suppress(Kafka2011Error):
+            decode_batches(mended, 1 << 20)
+
+
+def _mended(data: bytes) -> bytes:
+    from fastcrc import crc32 as checksums
+
+    if len(data) < 62:
+        return data
+    head = data[:8] + (len(data) - 12).to_bytes(4, "big") + data[12:16] + b"\2"
+    return head + checksums.iscsi(data[21:]).to_bytes(4, "big") + data[21:]
+
+
+def registry(data: bytes) -> None:
+    """The texts of nodes in ZooKeeper."""
+    parse_broker("1", data)
+    parse_partition_count(data)
+    parse_subscription(data)
+    offset = parse_offset(data)
+    assert offset is None or 0 <= offset < 2**63
+    with suppress(ValueError):
+        decode_copy(data)
+
+
+def offsets_records(data: bytes) -> None:
+    """Keys and values of the offsets log."""
+    with suppress(Kafka2011Error, ValueError):
+        read_key(data)
+    with suppress(Kafka2011Error, ValueError):
+        read_offset(data)
+
+
+def checkpoint(data: bytes) -> None:
+    """The checkpoint and its inventory, also with its checksum made right again."""
+    body = data.rpartition(b"crc ")[0]
+    for text in (data, body + b"crc %08x\n" % crc32(body)):
+        with suppress(ValueError):
+            parse_checkpoint(text)
+
+
+def configuration(data: bytes) -> None:
+    """A settings file, and each of its lines as a flag."""
+    found = list(read_properties(data.decode("utf-8", "replace")))
+    with suppress(Kafka2011Error):
+        load_config(flags={name: value for _, name, value in found})
+
+
+def planted(data: bytes) -> None:
+    """The control: a parser with a fault behind three bytes. A fuzzer that does not find it is none."""
+    if data[:1] != b"k":
+        return
+    if data[1:2] != b"a":
+        return
+    if data[2:3] == b"f":
+        raise LookupError("planted")
+
+
+def _modern_seeds() -> list[bytes]:
+    rng = random.Random(2011)
+    return [b"".join(encode_request(k, v, 1, "c", random_body(rng, APIS[k].request, v)))[4:] for k, v in OFFERED]
+
+
+_CHECKPOINT = (
+    b"kafka2011 recovery points 2\nt-0 0 24 0+12@13 12+12@14\nu-1 5 9 ?\nmissing t-0 0 5 t-0/0.kafka\nclosed\n"
+)
+_CONFIG = b"# a\nport=9092\nlog.dir = /x\\\n  y\nnum.partitions: 4\ntopic.log.file.size=a:1,b:2\nx\\u0041=1\n"
+
+TARGETS: dict[str, tuple[Callable[[bytes], object], Sequence[bytes]]] = {
+    "2011 requests": (requests_2011, [request[4:] for request in _REQUESTS]),
+    "2011 frames": (frames_2011, [*_REQUESTS, b"".join(_REQUESTS)]),
+    "message sets": (message_sets, [_SET, *(encode_set([b"x" * 30] * 3, codec=codec) for codec in Codec)]),
+    "modern requests": (modern_requests, _modern_seeds()),
+    "modern answers": (modern_answers, [bytes([k]) + bytes(40) for k in range(len(OFFERED))]),
+    "batches": (batches, sample_batches()),
+    "registry": (
+        registry,
+        [
+            encode_broker("h", 9092, 1),
+            b"3",
+            Subscription.fixed({"t": 2}).encode(),
+            Subscription.whitelist("a.*", 1).encode(),
+            encode_copy(CommittedOffset(1, 0, "", 5)),
+        ],
+    ),
+    "offsets records": (offsets_records, [b"\0\1\0\1g\0\1t\0\0\0\0", b"\0\3" + bytes(30)]),
+    "checkpoint": (checkpoint, [_CHECKPOINT + b"crc %08x\n" % crc32(_CHECKPOINT)]),
+    "configuration": (configuration, [_CONFIG]),
+}
+CONTROL = "planted"
+TARGETS[CONTROL] = (planted, [b"ka."])
