@@ -205,7 +205,6 @@ def test_work_nobody_waits_for_is_not_done(broker: Broker, reactor: TestReactor)
     assert done[-1] == "third"
 
 
-<<<<<<< ours
 def test_what_a_thread_reports_after_the_stop_is_not_appended(broker: Broker, reactor: TestReactor) -> None:
     """A set that was still being checked when the broker stopped does not get into a log that was closed cleanly."""
     client = Client(broker)
@@ -217,7 +216,8 @@ def test_what_a_thread_reports_after_the_stop_is_not_appended(broker: Broker, re
 
     assert end_of(broker) == len(HELLO)
     assert broker.counters.dropped["LogError"] <= 1
-=======
+
+
 @pytest.mark.parametrize("kind", ["requests", "one request"])
 def test_new_topics_without_end_let_others_have_their_turn(broker: Broker, reactor: TestReactor, kind: str) -> None:
     """B3: three thousand new topics in one read, or in one MULTIPRODUCE, are made in many turns; none is left out."""
@@ -249,4 +249,3 @@ def test_a_multi_fetch_of_thousands_is_looked_up_in_many_turns(broker: Broker, r
         received += client.answers()
     assert len(received) > 6 + 6 * 5000
     assert received[:6] == (2 + 6 * 5000).to_bytes(4, "big") + b"\0\0"
->>>>>>> theirs
