@@ -117,6 +117,16 @@ class ClaimRefused(PartitionEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimBlocked(PartitionEvent):
+    """The owner node is of nobody in the group (session 0: of no session, it stays until somebody deletes it): this
+    partition is left out until the node is gone, the others are read."""
+
+    level: ClassVar[int] = logging.WARNING
+    holder: str
+    session: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimTakenOut(PartitionEvent):
     """Somebody deleted the owner node of a partition that is read: delivery stops, and the member claims again."""
 

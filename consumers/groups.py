@@ -53,6 +53,8 @@ class PartitionRow:
     log_end: int | None
     lag_s: float | None = None
     """Age of the next message to read, where its payload is an event with a time of its own (§4)."""
+    in_the_way: str | None = None
+    """What an owner node says that belongs to no session: nobody can read the partition until somebody deletes it."""
 
     @property
     def lag(self) -> int | None:
@@ -137,10 +139,13 @@ class ZooKeeperGroups:
         with _Ends(self.brokers.brokers()) as ends:
             for topic in self.topics(group):
                 stored = OffsetRegistry(self.registry, group).read_all(topic)
-                owners = OwnerRegistry(self.registry, group).owners(topic)
+                owners = OwnerRegistry(self.registry, group).nodes(topic)
                 for partition in sorted({*self.brokers.partitions(topic), *stored, *owners}):
                     end, offset = ends.of(topic, partition), stored.get(partition)
-                    row = PartitionRow(topic, str(partition), owners.get(partition), offset, end)
+                    name, session = owners.get(partition, (None, 1))
+                    row = PartitionRow(topic, str(partition), name if session else None, offset, end)
+                    if not session:
+                        row = replace(row, in_the_way=name)
                     if offset is not None and row.lag:
                         row = replace(row, lag_s=self._age_s(ends.payload(topic, partition, offset)))
                     rows.append(row)

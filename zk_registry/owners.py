@@ -44,6 +44,10 @@ class OwnerRegistry:
 
     def owners(self, topic: str) -> dict[BrokerPartition, str]:
         """Every owned partition of a topic."""
+        return {partition: name for partition, (name, session) in self.nodes(topic).items() if session}
+
+    def nodes(self, topic: str) -> dict[BrokerPartition, tuple[str, int]]:
+        """What stands where owners of a topic's partitions do, and in which session; 0: in none, so it owns nothing."""
         try:
             names = self._registry.perform(Children(paths.owners(self._group, topic)))
         except NoNode:
@@ -54,7 +58,9 @@ class OwnerRegistry:
                 partition = BrokerPartition.parse(name)
             except ValueError:
                 continue  # no partition is called that, so nobody owns it
-            thread_id = self.owner(topic, partition)
-            if thread_id is not None:
-                found[partition] = thread_id
+            try:
+                node = self._registry.perform(Get(paths.owner(self._group, topic, partition)))
+            except NoNode:
+                continue
+            found[partition] = node.value.decode("utf-8", "replace"), node.ephemeral_owner
         return found

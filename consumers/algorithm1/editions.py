@@ -45,6 +45,8 @@ class Edition:
     """Release only what this session owns; an unconditional delete may hit the next owner's node."""
     intent_first: bool
     """Note a claim before making it, so that a claim whose answer was lost is released too."""
+    passes_by: bool
+    """Leave out a partition whose owner node is nobody's in the group; otherwise one such node stops all the others."""
     guards: bool
     """Watch our own owner nodes: one that somebody deletes is noticed, and the partition not read by two."""
     fenced: bool
@@ -72,6 +74,7 @@ PRINTED = Edition(
     stops_first=False,
     only_mine=False,
     intent_first=False,
+    passes_by=False,
     guards=False,
     fenced=False,
     remembers=False,
@@ -88,6 +91,7 @@ SHIPPED = Edition(
     stops_first=True,
     only_mine=False,
     intent_first=False,
+    passes_by=False,
     guards=False,
     fenced=False,
     remembers=False,
@@ -104,6 +108,7 @@ SOUND = Edition(
     stops_first=True,
     only_mine=True,
     intent_first=True,
+    passes_by=True,
     guards=True,
     fenced=True,
     remembers=True,

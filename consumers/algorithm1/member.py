@@ -93,7 +93,9 @@ class Member:
         self.left_at: dict[Owned, int] = {}
         """Where the application was when delivery last stopped."""
         self.guarded: set[str] = set()
-        """Owner nodes of ours with a watch on them."""
+        """Owner nodes of ours, or in our way, with a watch on them."""
+        self.blocked: dict[Owned, str] = {}
+        """Partitions of our share that are left out, and whose node is in the way."""
         self.let_go: set[str] = set()
         """Owner nodes that we delete ourselves: when their watch fires, that is no news."""
         self.causes: list[str] = [JOINED]
@@ -159,6 +161,7 @@ class Member:
                 self.registered = False
                 self.reading.clear()
                 self.guarded.clear()
+                self.blocked.clear()
                 self.let_go.clear()
                 self.counters.sessions_lost += 1
                 self.causes, self._seen = [SESSION_LOST], None

@@ -1,8 +1,9 @@
 """Claim and release owner nodes: the ownership registry is the one arbiter of who reads.
 
-A claim is an ephemeral node that only one member can create. Three things can go wrong, and each has a rule in
-``editions``: the answer to a create is lost (intent), the node to delete is already somebody else's (only mine), and
-the node in the way is our own from a create whose answer was lost (compare the session, not the value).
+A claim is an ephemeral node that only one member can create. Four things can go wrong, and each has a rule in
+``editions``: the answer to a create is lost (intent), the node to delete is already somebody else's (only mine), the
+node in the way is our own from a create whose answer was lost (compare the session, not the value), and the node in the
+way is nobody's in the group, made by hand or by a stranger, and may stay for ever (passes by).
 
 Paper: §3.2, "the ownership registry"; Algorithm 1 lines 2, 9 and 10.
 """
@@ -13,8 +14,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from consumers.algorithm1.registries import found
 from consumers.algorithm1.steps import Owned, Steps
-from consumers.events import Claimed, ClaimRefused, Released
+from consumers.events import ClaimBlocked, Claimed, ClaimRefused, Released
 from zk_registry import paths
 from zk_registry.operations import (
     Check,
@@ -23,8 +25,8 @@ from zk_registry.operations import (
     Delete,
     DeleteIfMine,
     Exists,
-    Get,
     Multi,
+    Node,
     NodeExists,
     NoNode,
     RegistryError,
@@ -86,8 +88,9 @@ def bury(member: Member) -> Steps[None]:
         pass  # it went by itself meanwhile, or will
 
 
-def claim(member: Member, shares: Mapping[Owned, ThreadId]) -> Steps[Refusal | None]:
-    """Set the owner of each partition; stop at the first that is somebody else's."""
+def claim(member: Member, shares: Mapping[Owned, ThreadId], sessions: Collection[int]) -> Steps[Refusal | None]:
+    """Set the owner of each partition; stop at the first that is another member's, one of ``sessions``."""
+    known, member.blocked = member.blocked, {}
     for owned, thread in shares.items():
         path = paths.owner(member.group, owned.topic, owned.partition)
         if member.edition.intent_first:
@@ -95,8 +98,17 @@ def claim(member: Member, shares: Mapping[Owned, ThreadId]) -> Steps[Refusal | N
         try:
             yield Create(path, str(thread).encode(), ephemeral=True, make_parents=True)
         except NodeExists:
-            holder = yield from _stranger(member, path, thread)
-            if holder is not None:
+            node = yield from found(path)
+            if node is not None and not _is_mine(member, node, thread):
+                holder = node.value.decode("utf-8", "replace")
+                if member.edition.passes_by and node.ephemeral_owner not in sessions:
+                    member.claims.discard(owned)
+                    member.blocked[owned] = holder
+                    if not (yield from in_the_way(member, owned)):
+                        return Refusal(path, "gone as soon as it was looked at")
+                    if known.get(owned) != holder:
+                        _tell_blocked(member, owned, node)
+                    continue
                 member.emit(
                     ClaimRefused(
                         group=member.group,
@@ -107,6 +119,8 @@ def claim(member: Member, shares: Mapping[Owned, ThreadId]) -> Steps[Refusal | N
                     )
                 )
                 return Refusal(path, f"owned by {holder}")
+            if node is None:
+                return Refusal(path, "owned by somebody who has just let go")
         member.claims.add(owned)
         member.tell(Claimed, owned)
         if member.edition.guards and not (yield from still_mine(member, owned)):
@@ -116,25 +130,41 @@ def claim(member: Member, shares: Mapping[Owned, ThreadId]) -> Steps[Refusal | N
 
 def still_mine(member: Member, owned: Owned) -> Steps[bool]:
     """Whether the owner node is there and of this session; from now on it is watched."""
+    node = yield from _guard(member, owned)
+    return node is not None and node.ephemeral_owner == member.session_id()
+
+
+def in_the_way(member: Member, owned: Owned) -> Steps[bool]:
+    """Whether the owner node of a partition that we left out is still there; from now on it is watched."""
+    return (yield from _guard(member, owned)) is not None
+
+
+def _guard(member: Member, owned: Owned) -> Steps[Node | None]:
     path = paths.owner(member.group, owned.topic, owned.partition)
     watched = path in member.guarded
     member.guarded.add(path)  # before the watch is set: it may fire before we hear that it is
     try:
-        node = yield Exists(path, watch=not watched)
+        node: Node | None = yield Exists(path, watch=not watched)
     except RegistryError:
         member.guarded.discard(path)
         raise
-    return node is not None and node.ephemeral_owner == member.session_id()
+    return node
 
 
-def _stranger(member: Member, path: str, thread: ThreadId) -> Steps[str | None]:
-    """Whose node stands in the way; None if it is ours after all."""
-    try:
-        node = yield Get(path)
-    except NoNode:
-        return "somebody who has just let go"
+def _is_mine(member: Member, node: Node, thread: ThreadId) -> bool:
     if member.edition.only_mine:
-        mine = node.ephemeral_owner == member.session_id()
-    else:
-        mine = node.value == str(thread).encode()
-    return None if mine else node.value.decode("utf-8", "replace")
+        return node.ephemeral_owner == member.session_id()
+    return node.value == str(thread).encode()
+
+
+def _tell_blocked(member: Member, owned: Owned, node: Node) -> None:
+    member.emit(
+        ClaimBlocked(
+            group=member.group,
+            consumer=member.consumer_id,
+            topic=owned.topic,
+            partition=owned.partition,
+            holder=node.value[:100].decode("utf-8", "replace"),
+            session=node.ephemeral_owner,
+        )
+    )

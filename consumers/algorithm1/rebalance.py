@@ -13,10 +13,10 @@ Paper: §3.2, Algorithm 1.  Differs: docs/paper-vs-code.md (N, order, retries, u
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from consumers.algorithm1.ownership import Refusal, claim, release, still_mine
+from consumers.algorithm1.ownership import Refusal, claim, in_the_way, release, still_mine
 from consumers.algorithm1.reasons import told
 from consumers.algorithm1.registries import View, read_offset, read_registries, subscribed_topics
 from consumers.algorithm1.steps import Claim, Owned, Start, Steps, Stop, Wait
@@ -84,12 +84,12 @@ def one_attempt(member: Member) -> Steps[Refusal | None]:
         if view is None or rules.topic_by_topic:
             view = yield from read_registries(member, turn)  # 3: read broker and consumer registries
         shares = share_out(member, view, turn)  # 4-8: partitions, consumers, sort, j and N, ours
-        refusal = yield from claim(member, shares)  # 9, 10: for each of ours, set the owner
+        refusal = yield from claim(member, shares, view.sessions)  # 9, 10: for each of ours, set the owner
         if refusal:
             yield from release(member, topics)
             return refusal
         claims: list[Claim] = []
-        for owned, thread in shares.items():
+        for owned, thread in _claimed(member, shares):
             offset = yield from read_offset(member, owned)  # 11: its offset in the offset registry
             claims.append(Claim(owned, thread, view.addresses[owned.partition.broker_id], offset))
         if not rules.stops_first:
@@ -113,7 +113,17 @@ def still_right(member: Member) -> Steps[bool]:
     topics = yield from subscribed_topics(member)
     view = yield from read_registries(member, topics)
     shares = share_out(member, view, topics)
-    return member.reading == {o: (thread, view.addresses[o.partition.broker_id]) for o, thread in shares.items()}
+    for owned in sorted(member.blocked.keys() & shares.keys()):
+        if not (yield from in_the_way(member, owned)):
+            member.causes.append(f"the node in the way of {owned} is gone")
+            return False
+    ours = {o: (thread, view.addresses[o.partition.broker_id]) for o, thread in _claimed(member, shares)}
+    return member.reading == ours
+
+
+def _claimed(member: Member, shares: Mapping[Owned, ThreadId]) -> list[tuple[Owned, ThreadId]]:
+    """The share without what a stranger's node keeps us from."""
+    return [(owned, thread) for owned, thread in shares.items() if owned not in member.blocked]
 
 
 def share_out(member: Member, view: View, topics: Iterable[str]) -> dict[Owned, ThreadId]:

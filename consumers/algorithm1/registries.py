@@ -21,7 +21,7 @@ from zk_registry.brokers import parse_broker, parse_partition_count
 from zk_registry.consumers import Subscription, parse_subscription
 from zk_registry.events import NodeIgnored
 from zk_registry.offsets import parse_offset
-from zk_registry.operations import Children, Exists, Get, NoNode, Sync
+from zk_registry.operations import Children, Exists, Get, Node, NoNode, Sync
 
 if TYPE_CHECKING:
     from consumers.algorithm1.member import Member
@@ -32,6 +32,8 @@ class View:
     """What one member saw: who is in the group, partitions and threads of each topic, and where the brokers are."""
 
     members: dict[str, Subscription] = field(default_factory=dict)
+    sessions: set[int] = field(default_factory=set)
+    """Of everybody in the group, whether its subscription can be read or not."""
     partitions: dict[str, list[BrokerPartition]] = field(default_factory=dict)
     threads: dict[str, list[ThreadId]] = field(default_factory=dict)
     addresses: dict[int, BrokerAddress] = field(default_factory=dict)
@@ -54,7 +56,10 @@ def read_registries(member: Member, topics: Iterable[str]) -> Steps[View]:
         yield Sync(paths.group(member.group))
     subscriptions = view.members
     for consumer_id in (yield from children(paths.consumer_ids(member.group))):
-        text = yield from value(f"{paths.consumer_ids(member.group)}/{consumer_id}")
+        node = yield from found(f"{paths.consumer_ids(member.group)}/{consumer_id}")
+        text = None if node is None else node.value
+        if node is not None and node.ephemeral_owner:
+            view.sessions.add(node.ephemeral_owner)
         subscription = None if text is None else parse_subscription(text)
         if subscription is not None:
             subscriptions[consumer_id] = subscription
@@ -133,9 +138,14 @@ def children(path: str) -> Steps[tuple[str, ...]]:
 
 def value(path: str, *, watch: bool = False) -> Steps[bytes | None]:
     """The value of a node, None if it is gone."""
+    node = yield from found(path, watch=watch)
+    return None if node is None else node.value
+
+
+def found(path: str, *, watch: bool = False) -> Steps[Node | None]:
+    """A node with its value, None if it is gone."""
     try:
-        node = yield Get(path, watch)
+        node: Node = yield Get(path, watch)
     except NoNode:
         return None
-    found: bytes = node.value
-    return found
+    return node

@@ -103,7 +103,7 @@ def _columns(row: PartitionRow) -> Mapping[str, object]:
     return {
         "topic": row.topic,
         "partition": row.partition,
-        "owner": row.owner,
+        "owner": row.owner if row.in_the_way is None else f"nobody: {row.in_the_way}'s node has no session, delete it",
         "offset": row.offset,
         "log_end": row.log_end,
         "lag_bytes": row.lag,

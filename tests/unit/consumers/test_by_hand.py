@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from consumers.algorithm1.steps import Start, Stop
-from consumers.events import ClaimTakenOut, IdTakenOut, RebalanceStarted, SessionLost
+from consumers.events import ClaimBlocked, ClaimTakenOut, IdTakenOut, RebalanceDone, RebalanceStarted, SessionLost
+from consumers.groups import ZooKeeperGroups
 from tests.unit.consumers.conftest import Cluster, Driven, part
 from zk_registry import paths
 from zk_registry.events import NodeIgnored
@@ -64,14 +65,55 @@ def test_a_claim_taken_out_stops_delivery_and_is_made_again(cluster: Cluster) ->
 
 
 def test_a_claim_replaced_by_a_strangers_is_not_read_on(cluster: Cluster) -> None:
-    """A node put in the place of ours is waited for, and nothing is delivered meanwhile (§3.2)."""
+    """A node put in the place of ours is waited for, and its partition is not delivered meanwhile (§3.2)."""
     a = Driven(cluster, "a")
     a.settle()
     cluster.registry.perform(Multi((Delete(OWNER), Create(OWNER, b"stranger"))))
     cluster.zookeeper.deliver()
-    a.until(lambda step: getattr(step, "why", "") == "after a failed attempt")
+    a.settle()
 
     assert part(2) not in a.reading and cluster.owner(part(2)) == "stranger"
+
+
+@pytest.mark.parametrize("ephemeral", [False, True])
+def test_a_node_of_nobody_in_the_group_keeps_one_partition_from_us_and_no_other(
+    cluster: Cluster, ephemeral: bool
+) -> None:
+    """A stranger's owner node, permanent or of its own session: that partition is left out and named, once; the others
+    are read, changes of the group do not matter, and when the node is gone the partition is taken (Issue 19 B9)."""
+    stranger = cluster.zookeeper.session()
+    stranger.perform(Create(OWNER, b"a stranger", ephemeral=ephemeral, make_parents=True))
+    a = Driven(cluster, "a")
+    a.settle()
+    assert a.reading.keys() == {part(0), part(1), part(3)}
+    (told,) = a.events(ClaimBlocked)
+    assert (told.partition, told.holder, bool(told.session)) == (part(2).partition, "a stranger", ephemeral)
+
+    cluster.topic("t", 5)
+    cluster.zookeeper.deliver()
+    a.settle()
+    assert len(a.reading) == 4 and len(a.events(ClaimBlocked)) == 1
+    started = len(a.events(RebalanceStarted))
+    a.member.dirty = True
+    a.settle()
+    assert len(a.events(RebalanceStarted)) == started, "what is read stays right without it"
+    assert cluster.owner(part(2)) == "a stranger", "and nobody touches it"
+
+    stranger.perform(Delete(OWNER))
+    cluster.zookeeper.deliver()
+    a.settle()
+    assert len(a.reading) == 5 and cluster.owner(part(2)) == "g_a-1-0"
+    assert "the node in the way of t/0-2 is gone" in a.events(RebalanceDone)[-1].reason
+
+
+def test_a_description_of_the_group_names_a_node_that_is_nobodys(cluster: Cluster) -> None:
+    """A permanent owner node owns nothing; whose it says it is, is told (Issue 19 B9)."""
+    cluster.registry.perform(Create(OWNER, b"a stranger", make_parents=True))
+    Driven(cluster, "a").settle()
+
+    rows = {row.partition: row for row in ZooKeeperGroups(cluster.registry).describe("g") or []}
+    assert (rows["0-2"].owner, rows["0-2"].in_the_way) == (None, "a stranger")
+    assert (rows["0-1"].owner, rows["0-1"].in_the_way) == ("g_a-1-0", None)
 
 
 def test_letting_go_is_no_news_to_oneself(cluster: Cluster) -> None:

@@ -17,6 +17,7 @@ from consumers.events import (
 )
 from tests.unit.consumers.conftest import Cluster, Driven, part
 from zk_registry import paths
+from zk_registry.consumers import Subscription
 from zk_registry.operations import Children, Create, Delete, DeleteIfMine, Multi, Sync
 
 
@@ -131,9 +132,11 @@ def test_delivery_goes_on_while_the_registry_does_not_answer(cluster: Cluster) -
     assert a.reading.keys() == everything()
 
 
-def test_a_stranger_in_the_way_is_waited_for_and_never_deleted(cluster: Cluster) -> None:
+def test_another_member_in_the_way_is_waited_for_and_its_node_never_deleted(cluster: Cluster) -> None:
     """A claim that meets another owner releases what it got, waits and tries again, for ever (§3.2)."""
     stranger = cluster.zookeeper.session()
+    elsewhere = Subscription.fixed({"another": 1}).encode()
+    stranger.perform(Create(paths.consumer_id("g", "g_b"), elsewhere, ephemeral=True, make_parents=True))
     path = paths.owner("g", "t", part(2).partition)
     stranger.perform(Create(path, b"somebody", ephemeral=True, make_parents=True))
     a = Driven(cluster, "a")
