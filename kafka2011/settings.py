@@ -142,6 +142,9 @@ LIMITS = (
     _number("max.connections.per.address", 250, "connections", "Of one client address. At the limit one that never "
             "sent a whole request gives way, else the quietest if it is idle for ten seconds, else the newcomer is "
             "closed.", "limits", at_least=1),
+    _number("max.topic.creations.per.second", 50, "topics", "How many new topics one client address may have created, "
+            "in the long run; more are refused for the moment. 0: no limit.", "limits", at_least=0),
+    _number("max.topic.creations.burst", 500, "topics", "The same, all at once.", "limits", at_least=1),
     _number("connection.first.byte.ms", 60_000, "ms", "Close a connection that says nothing for this long after it "
             "was opened.", "limits", at_least=1),
     _number("connection.frame.ms", 30_000, "ms", "Close a connection whose request is not whole after this long.",

@@ -169,7 +169,7 @@ class ModernPlugin:
     def topic_created(self, topic: str, n_partitions: int) -> None:
         """Clients see it from now on."""
         if self._modern is not None:
-            self._modern.changed()
+            self._modern.topic_created(topic, n_partitions)
 
     def stop(self) -> Deferred[None]:
         """Close the port, then the files."""

@@ -14,14 +14,16 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from kafka2011.types import BrokerAddress, BrokerPartition
 
 _TOPIC_IDS = uuid.UUID("6b61666b-6132-5031-b120-313100002011")
 
 
+@lru_cache(maxsize=1 << 16)
 def topic_id(topic: str) -> uuid.UUID:
     """An id for a topic that every broker computes alike; a name is never reused for another topic here."""
     return uuid.uuid5(_TOPIC_IDS, topic)
@@ -29,16 +31,21 @@ def topic_id(topic: str) -> uuid.UUID:
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """Who is there and what they hold, at one moment."""
+    """Who is there and what they hold."""
 
     brokers: Mapping[int, BrokerAddress]
     """Modern addresses by broker id."""
-    topics: Mapping[str, Sequence[BrokerPartition]]
+    topics: dict[str, tuple[BrokerPartition, ...]]
     """A partition's place in its row is its number."""
-    ids: Mapping[uuid.UUID, str] = field(init=False)
+    ids: dict[uuid.UUID, str] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ids", {topic_id(topic): topic for topic in self.topics})
+
+    def add(self, topic: str, row: tuple[BrokerPartition, ...]) -> None:
+        """A topic that has come since: a new view for each of a thousand would look at all the others every time."""
+        self.topics[topic] = row
+        self.ids[topic_id(topic)] = topic
 
     def locate(self, topic: str, number: int) -> BrokerPartition | None:
         """Which broker's partition ``number`` of ``topic`` is."""

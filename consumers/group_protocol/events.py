@@ -73,6 +73,16 @@ class OffsetsCrowded(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TopicsRefused(Frequent):
+    """Somebody asks for more topics than this broker may hold, or for too many at once."""
+
+    level: ClassVar[int] = logging.WARNING
+    peer: str
+    n_topics: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterChanged(Event):
     """Other brokers came or went; groups may have a new coordinator."""
 

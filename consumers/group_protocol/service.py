@@ -23,6 +23,7 @@ from consumers.group_protocol.logins import Logins
 from consumers.group_protocol.offsets_log import TOPIC as OFFSETS_TOPIC
 from consumers.group_protocol.offsets_log import partition_of
 from consumers.group_protocol.topic_counts import TopicCounts
+from consumers.group_protocol.topic_creation import TopicCreation
 from consumers.group_protocol.unpacking import Unpacker
 from consumers.group_protocol.untaken import Untaken
 from consumers.group_protocol.users import Users
@@ -60,7 +61,7 @@ class Modern:
         self.unpacker = Unpacker(DEFAULT_LIMITS.max_inflated, broker.config.integer("max.message.size"))
         self.address = BrokerAddress(broker.address.broker_id, "", 0)
         """Where clients find this port; known once it listens."""
-        self._counts = counts
+        self.creation = TopicCreation(broker, counts)
         self._others: dict[int, BrokerAddress] = {}
         self._rows: dict[str, tuple[BrokerPartition, ...]] | None = None
         """What the registry says of all topics; None without ZooKeeper, then this broker's own are all there are."""
@@ -87,8 +88,14 @@ class Modern:
         return {topic: tuple(BrokerPartition(own, n) for n in range(count)) for topic, count in counts.items()}
 
     def changed(self) -> None:
-        """A topic was created here, or the address became known."""
+        """The address became known."""
         self._view = None
+
+    def topic_created(self, topic: str, n_partitions: int) -> None:
+        """Clients see it from now on; in a cluster, once it has its row."""
+        if self._view is not None and self._rows is None:
+            own = self.address.broker_id
+            self._view.add(topic, tuple(BrokerPartition(own, n) for n in range(n_partitions)))
 
     def cluster_changed(self, brokers: dict[int, BrokerAddress], rows: dict[str, tuple[BrokerPartition, ...]]) -> None:
         """The registry tells of other brokers and their topics."""
@@ -98,11 +105,17 @@ class Modern:
 
     # Topics
 
-    def local_partition(self, topic: str, number: int, *, create: bool = False) -> int:
-        """This broker's own number of a partition. Raises Refused when it is another's, or nobody's."""
+    def local_partition(self, topic: str, number: int, *, creator: str | None = None) -> int:
+        """This broker's own number of a partition. Raises Refused when it is another's, or nobody's.
+
+        ``creator`` is the address of a client for whom the topic is created if there is none.
+        """
         place = self.view().locate(topic, number)
-        if place is None and create and topic not in self.view().topics:
-            self.create_topic(topic, wanted=True)
+        if place is None and creator is not None and topic not in self.view().topics:
+            self.check_new(topic, wanted=True)
+            if not self.broker.store.has_topic(topic) and not self.broker.creations.take(creator):
+                raise Refused(ErrorCode.LEADER_NOT_AVAILABLE, self.broker.creations.sentence)
+            self.broker.store.get_or_create(topic, 0)
             place = self.view().locate(topic, number)
         if place is None:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {number} of {topic!r}")
@@ -116,18 +129,11 @@ class Modern:
         if not is_legal_name(topic, longest) or topic == OFFSETS_TOPIC:
             raise Refused(ErrorCode.INVALID_TOPIC, f"{topic[:250]!r} cannot be a topic here")
 
-    def create_topic(self, topic: str, *, wanted: bool) -> None:
-        """Create a topic because somebody asks about it, if that is allowed."""
+    def check_new(self, topic: str, *, wanted: bool) -> None:
+        """Refuse a topic that is not there and is not to be created because somebody asks about it."""
         self.check_name(topic)
         if not (wanted and self.auto_create):
             raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic}")
-        self.broker.store.get_or_create(topic, 0)
-
-    def create_topic_with(self, topic: str, n_partitions: int) -> None:
-        """Create a topic with its own number of partitions."""
-        if n_partitions != self.broker.store.partition_count(topic):
-            self._counts.choose(topic, n_partitions)
-        self.broker.store.get_or_create(topic, 0)
 
     @staticmethod
     def check_leader_epoch(epoch: int) -> None:

@@ -138,7 +138,7 @@ def offsets(broker: Broker, request: OffsetsRequest) -> Answer:
     return (encode_offsets_response(known[: request.max_offsets]),)
 
 
-def acked_produce(broker: Broker, request: AckedProduceRequest) -> Answer | Deferred[Answer]:
+def acked_produce(broker: Broker, request: AckedProduceRequest, address: str) -> Answer | Deferred[Answer]:
     """Append and say where; at level 2 only after it is on disk. Not in 2011."""
     if not broker.acks_enabled:
         raise InvalidRequest("request key 100 is off; set produce.acks.enable=true")
@@ -148,15 +148,17 @@ def acked_produce(broker: Broker, request: AckedProduceRequest) -> Answer | Defe
     except Kafka2011Error as error:
         return (encode_acked_error(error),)
     if summary is not None:
-        return _append_acked(broker, request, summary)
+        return _append_acked(broker, request, summary, address)
     checked = broker.unpacking.do(lambda: validate_set(data, budget=broker.request_budget()))
-    return checked.addCallbacks(lambda summary: _append_acked(broker, request, summary), _refused)
+    return checked.addCallbacks(lambda summary: _append_acked(broker, request, summary, address), _refused)
 
 
-def _append_acked(broker: Broker, request: AckedProduceRequest, summary: SetSummary) -> Answer | Deferred[Answer]:
+def _append_acked(
+    broker: Broker, request: AckedProduceRequest, summary: SetSummary, address: str
+) -> Answer | Deferred[Answer]:
     produce = request.produce
     try:
-        log = broker.log_for_produce(produce.topic, produce.partition)
+        log = broker.log_for_produce(produce.topic, produce.partition, address)
         first, end = broker.append(log.topic, log.partition, produce.data, summary)
     except Kafka2011Error as error:
         return (encode_acked_error(error),)

@@ -57,8 +57,8 @@ class Intake:
     Errors of the kind that close a connection are raised; what came before them is appended by ``finish``.
     """
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self, broker: Broker, address: str) -> None:
+        self._broker, self._address = broker, address
         self._max_payload = broker.config.integer("max.message.size")
         # The last request's beginning (key, topic, partition) and its log: the next is mostly the same.
         self._prefix = _NONE
@@ -164,7 +164,7 @@ class Intake:
     def _log_of(self, topic: str, partition: int) -> Log | None:
         """The log of a set; None, counted, if it cannot be had now (offline, or too many topics)."""
         try:
-            return self._broker.log_for_produce(topic, partition)
+            return self._broker.log_for_produce(topic, partition, self._address)
         except LogError as error:
             self._broker.dropped(topic, partition, type(error).__name__, str(error))
             return None

@@ -60,7 +60,7 @@ class BrokerProtocol(Protocol):
         self.n_requests = 0
         self._splitter = FrameSplitter(broker.max_request_size)
         self._frames: deque[bytes] = deque()
-        self._intake = Intake(broker)
+        self._intake = Intake(broker, address)
         self._sets: deque[ProduceRequest] = deque()
         """What is left of a MULTIPRODUCE, whose sets share a budget."""
         self._budget = broker.request_budget()
@@ -222,7 +222,7 @@ class BrokerProtocol(Protocol):
             self._add_sets()
         elif isinstance(request, AckedProduceRequest):
             requests["acked_produce"] += 1
-            self._answer(handlers.acked_produce(broker, request), outbox)
+            self._answer(handlers.acked_produce(broker, request, self.address), outbox)
 
     def _answer(self, answer: Answer | Deferred[Answer], outbox: Outbox) -> None:
         """Send an answer, now or when it is there."""

@@ -21,6 +21,7 @@ from twisted.python.failure import Failure
 from kafka2011.broker import plugins, principal, state
 from kafka2011.broker.admin_http import admin_site
 from kafka2011.broker.counters import Counters
+from kafka2011.broker.creations import CreationRate
 from kafka2011.broker.doors import Doors, address_2011, advertised_host
 from kafka2011.broker.events import (
     BrokerStarted,
@@ -41,7 +42,7 @@ from kafka2011.broker.tls import tls_options
 from kafka2011.broker.watchdog import Watchdog
 from kafka2011.clock import SYSTEM_CLOCK, Clock
 from kafka2011.config import Config
-from kafka2011.errors import ConfigError, LogError, MessageTooLarge
+from kafka2011.errors import ConfigError, LogError, MessageTooLarge, TooManyTopics
 from kafka2011.events import Journal
 from kafka2011.log.log import Log
 from kafka2011.log.store import LogStore
@@ -71,6 +72,9 @@ class Broker:
         self.acks_timeout_s = config.integer("produce.acks.timeout.ms") / 1000
         self.tls = tls_options(config)
         self.store = LogStore(config.get("log.dir", Path), log_settings(config), clock=clock, journal=self.journal)
+        self.creations = CreationRate(
+            config.integer("max.topic.creations.per.second"), config.integer("max.topic.creations.burst"), self.now
+        )
         self.limits = Limits(limit_settings(config), self.now)
         self.seldom = Seldom(self.journal, clock)
         self.running = False
@@ -178,14 +182,22 @@ class Broker:
 
     # --- the way in ---
 
-    def log_for_produce(self, topic: str, partition: int) -> Log:
-        """The log a produce goes to, created if need be; -1 picks one at random that takes it (spec §3.5)."""
+    def log_for_produce(self, topic: str, partition: int, address: str = "") -> Log:
+        """The log a produce goes to, created if need be; -1 picks one at random that takes it (spec §3.5).
+
+        Raises TooManyTopics if the client at ``address`` has had too many topics created.
+        """
         if partition == -1:
             count = self.store.partition_count(topic)
             partition = random.randrange(count)
             if not self.store.takes(topic, partition):
                 partition = random.choice([p for p in range(count) if self.store.takes(topic, p)] or [partition])
-        return self.store.get_or_create(topic, partition)
+        log = self.store.get(topic, partition)
+        if log is None:
+            if not self.store.has_topic(topic) and not self.creations.take(address):
+                raise TooManyTopics(f"{topic} is not created: {self.creations.sentence}")
+            log = self.store.get_or_create(topic, partition)
+        return log
 
     def append(
         self, topic: str, partition: int, data: bytes, summary: SetSummary | None = None
@@ -224,7 +236,7 @@ class Broker:
         self.counters.dropped[kind] += n_sets
         topics = self.counters.topics
         # A topic that was never created has no counters of its own: names sent by strangers must not fill memory.
-        if topic in topics or len(topics) < self.store.settings.max_topics:
+        if topic in topics or self.store.has_topic(topic):
             topics[topic].dropped_sets += n_sets
         self.seldom.emit(kind, ProduceDropped(topic=topic, partition=partition, kind=kind, reason=reason))
 

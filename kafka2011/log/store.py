@@ -142,6 +142,10 @@ class LogStore:
             self.journal.emit(TopicCreated(topic=topic, partition=partition))
         return log, is_new
 
+    def has_topic(self, topic: str) -> bool:
+        """Whether anything of ``topic`` is here."""
+        return topic in self._names
+
     def announce(self, topic: str) -> None:
         """Tell whoever wants to know that there is a new topic."""
         for callback in self._topic_created:

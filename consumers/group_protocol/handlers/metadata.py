@@ -27,8 +27,9 @@ async def metadata(modern: Modern, call: Call) -> Struct:
         view = modern.view()
         topics = [_topic(view, name) for name in sorted(view.topics)]
     else:
-        topics = [_asked_topic(modern, call, topic) for topic in asked]
+        refused = await _create_missing(modern, call, asked)
         view = modern.view()
+        topics = [_asked_topic(view, topic, refused) for topic in asked]
     brokers = [modern.advertised(broker, call.caller.reached) for broker in view.brokers.values()]
     return Struct(
         brokers=[Struct(id=b.broker_id, host=b.host, port=b.port, rack=None) for b in brokers],
@@ -38,24 +39,37 @@ async def metadata(modern: Modern, call: Call) -> Struct:
     )
 
 
-def _asked_topic(modern: Modern, call: Call, asked: Struct) -> Struct:
-    view = modern.view()
+async def _create_missing(modern: Modern, call: Call, asked: list[Struct]) -> dict[str, ErrorCode]:
+    """Create what may be created of the topics asked for; the codes of those that cannot be."""
+    refused: dict[str, ErrorCode] = {}
+    missing: dict[str, None] = {}
+    known = modern.view().topics
+    for name in dict.fromkeys(topic.name for topic in asked if topic.name is not None and topic.name not in known):
+        try:
+            modern.check_new(name, wanted=call.body.auto_create)
+            missing[name] = None
+        except Kafka2011Error as error:
+            refused[name], _ = refusal(error)
+    if missing:
+        for name, reason in (await modern.creation.create(missing, call.caller.address)).items():
+            code, _ = refusal(reason)
+            # A client that asks about a topic asks again of itself: it is told the usual reason to.
+            later = code is ErrorCode.THROTTLING_QUOTA_EXCEEDED
+            refused[name] = ErrorCode.LEADER_NOT_AVAILABLE if later else code
+    return refused
+
+
+def _asked_topic(view: ClusterView, asked: Struct, refused: dict[str, ErrorCode]) -> Struct:
     if asked.name is None:
         name = view.ids.get(asked.topic_id)
         if name is None:
             return Struct(error=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=asked.topic_id, partitions=[])
         return _topic(view, name)
-    if asked.name not in view.topics:
-        try:
-            modern.create_topic(asked.name, wanted=call.body.auto_create)
-        except Kafka2011Error as error:
-            code, _ = refusal(error)
-            return Struct(error=code, name=asked.name, topic_id=NO_UUID, partitions=[])
-        view = modern.view()
-        if asked.name not in view.topics:
-            # Created, but without a place in the numbering yet: the client asks again in a moment.
-            return Struct(error=ErrorCode.LEADER_NOT_AVAILABLE, name=asked.name, topic_id=NO_UUID, partitions=[])
-    return _topic(view, asked.name)
+    if asked.name in view.topics:
+        return _topic(view, asked.name)
+    # Created, but without a place in the numbering yet: the client asks again in a moment.
+    error = refused.get(asked.name, ErrorCode.LEADER_NOT_AVAILABLE)
+    return Struct(error=error, name=asked.name, topic_id=NO_UUID, partitions=[])
 
 
 def _topic(view: ClusterView, name: str) -> Struct:

@@ -77,7 +77,7 @@ def _is_for_us(modern: Modern, call: Call, row: _Row) -> bool:
     try:
         if call.body.acks not in (ALL, NONE, LEADER):
             raise Refused(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={call.body.acks}; -1 (all), 0 and 1 mean something")
-        row.partition = modern.local_partition(row.topic, row.answer.index, create=True)
+        row.partition = modern.local_partition(row.topic, row.answer.index, creator=call.caller.address)
     except Kafka2011Error as error:
         row.refuse(error)
         return False

@@ -13,6 +13,7 @@ from kafka2011.errors import (
     MessageTooLarge,
     OffsetOutOfRange,
     RequestTimedOut,
+    TooManyTopics,
     WrongPartition,
 )
 from since2011.wire.compression import UnknownCompression
@@ -36,6 +37,7 @@ _CODES: tuple[tuple[type[Kafka2011Error], ErrorCode], ...] = (
     (UnknownCompression, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
     (WrongPartition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     (IllegalTopicName, ErrorCode.INVALID_TOPIC),
+    (TooManyTopics, ErrorCode.POLICY_VIOLATION),
     (LogError, ErrorCode.KAFKA_STORAGE_ERROR),
     (RequestTimedOut, ErrorCode.REQUEST_TIMED_OUT),
 )

@@ -19,32 +19,38 @@ if TYPE_CHECKING:
 
 _DEFAULT = -1
 MAX_PARTITIONS = 1_000
-"""Of one topic, by request; each is a directory and an open file."""
+"""Of one topic, by request; each is a directory once it is written to."""
+THROTTLE_MS = 1_000
+"""How long clients that have created too many topics wait, those that listen to it."""
 
 
 async def create_topics(modern: Modern, call: Call) -> Struct:
     """Create each, or say why not; ``validate_only`` only says."""
     named = Counter(topic.name for topic in call.body.topics)
-    answers = []
+    errors: dict[str, Kafka2011Error] = {}
+    wanted: dict[str, int | None] = {}
     for topic in call.body.topics:
-        answer = Struct(name=topic.name, error=ErrorCode.NONE, message=None)
         try:
             if named[topic.name] > 1:
-                raise Refused(ErrorCode.INVALID_REQUEST, f"{topic.name} is named more than once")
+                raise Refused(ErrorCode.INVALID_REQUEST, f"{topic.name[:250]} is named more than once")
             _check(modern, topic)
-            if not call.body.validate_only:
-                given = topic.partitions != _DEFAULT
-                count = topic.partitions if given else modern.broker.store.partition_count(topic.name)
-                modern.create_topic_with(topic.name, count)
+            wanted[topic.name] = None if topic.partitions == _DEFAULT else topic.partitions
         except Kafka2011Error as error:
-            answer.error, answer.message = refusal(error)
-        answers.append(answer)
-    return Struct(topics=answers)
+            errors[topic.name] = error
+    if wanted and not call.body.validate_only:
+        errors |= await modern.creation.create(wanted, call.caller.address)
+    answers = []
+    throttle_ms = 0
+    for topic in call.body.topics:
+        code, message = refusal(errors[topic.name]) if topic.name in errors else (ErrorCode.NONE, None)
+        throttle_ms = THROTTLE_MS if code is ErrorCode.THROTTLING_QUOTA_EXCEEDED else throttle_ms
+        answers.append(Struct(name=topic.name, error=code, message=message))
+    return Struct(throttle_ms=throttle_ms, topics=answers)
 
 
 def _check(modern: Modern, topic: Struct) -> None:
     modern.check_name(topic.name)
-    if topic.name in modern.view().topics:
+    if topic.name in modern.view().topics or modern.creation.is_under_way(topic.name):
         raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"{topic.name} is there already")
     if topic.assignments:
         raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions are not placed by hand in 2011")
