@@ -30,9 +30,10 @@ from consumers.group_protocol.codec import (
     encode_response,
 )
 from consumers.group_protocol.error_codes import ErrorCode
-from consumers.group_protocol.handlers.call import Call
+from consumers.group_protocol.handlers.call import Answer, Call, Long
 from consumers.group_protocol.handlers.table import HANDLERS
 from consumers.group_protocol.handlers.versions import offer
+from consumers.group_protocol.owed import Owed
 from consumers.group_protocol.sasl import Login, LoginRefused
 from kafka2011.broker.events import ConnectionClosed, HandlerFailed
 from kafka2011.broker.principal import ANONYMOUS, logged_in, of_transport
@@ -44,25 +45,17 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+LARGE = 64 << 10
+"""Bytes of a request that is read in a thread, unless most of it is known to be one blob."""
+_BLOBS = (ApiKey.PRODUCE, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP)
+SLICE_S = 0.02
+"""How long the requests of one connection may be handled before others have their turn."""
 MAX_OWED = 100
 """Answers owed on one connection before reading stops; clients have a handful under way."""
 MOST_BEFORE_LOGIN = 16 << 10
 """Bytes of a request of somebody who has not said who they are: a question of versions, or a message of a login."""
 _LOGIN = (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 _BEFORE_LOGIN = (ApiKey.API_VERSIONS, *_LOGIN)
-
-
-class _Owed:
-    """The place of one answer in the order."""
-
-    __slots__ = ("doing", "done", "parts", "turn")
-
-    def __init__(self) -> None:
-        self.doing: Deferred[None] | None = None
-        self.turn: Deferred[None] | None = None
-        """Somebody waits until this answer is the next to leave."""
-        self.done = False
-        self.parts: list[bytes] = []
 
 
 @implementer(IPushProducer)
@@ -84,8 +77,8 @@ class ModernProtocol(Protocol):
         most = modern.broker.max_request_size
         self._splitter = FrameSplitter(most if self.login is None else min(most, MOST_BEFORE_LOGIN))
         self._frames: deque[bytes] = deque()
-        self._owed: deque[_Owed] = deque()
-        self._login_step: _Owed | None = None
+        self._owed: deque[Owed] = deque()
+        self._login_step: Owed | None = None
         """The last message of the login: nothing behind it is looked at before it is answered."""
         self._alone = 0
         """Bytes of a request that must be dealt with before the next one is looked at."""
@@ -202,12 +195,18 @@ class ModernProtocol(Protocol):
 
     @property
     def _must_wait(self) -> bool:
-        """Whether a request that has arrived must wait: too much is owed, or who is there is not known yet."""
+        """Whether a request that has arrived must wait: too much is owed, who is there is not known yet, or the one
+        before it is still being read."""
         login = self._login_step
         return len(self._owed) >= MAX_OWED or (login is not None and not login.done) or self._alone > 0
 
     def _run(self) -> None:
+        until = self.modern.broker.now() + SLICE_S
         while self._frames and not (self._gone or self._full or self._must_wait):
+            if self.modern.broker.now() > until:
+                # One client's requests, however many have arrived, hold up nobody for longer than this.
+                self.modern.reactor.callLater(0, self._run)
+                break
             self.n_requests += 1
             try:
                 self._request(self._frames.popleft())
@@ -235,38 +234,53 @@ class ModernProtocol(Protocol):
             if self.login is not None and not self.login.done and key not in _BEFORE_LOGIN:
                 self.drop("not_authenticated", f"{key.name} before the client said who it is")
                 return
-            body = decode_request(frame, header)
+            if len(frame) <= LARGE or key in _BLOBS:
+                self._handle(key, header, decode_request(frame, header), self._owe())
+                return
         except ValueError:
             raise UnsupportedVersion(f"request key {header.key} is not offered") from None
-        self.modern.broker.counters.requests[f"modern_{key.name.lower()}"] += 1
+        # Tens of thousands of items take tens of milliseconds to read. Those behind it wait: order is part of meaning.
         owed = self._owe()
+        reading = self.alone(len(frame), self.modern.broker.unpacking.do(lambda: decode_request(frame, header)))
+        owed.doing = reading.addCallback(lambda body: self._handle(key, header, body, owed))
+        owed.doing.addErrback(self._failed, owed)
+
+    def _handle(self, key: ApiKey, header: Header, body: Struct, owed: Owed) -> None:
+        self.modern.broker.counters.requests[f"modern_{key.name.lower()}"] += 1
         if key in _LOGIN:
             self._login_step = owed
         call = Call(header, body, self, lambda: self._turn_of(owed))
         handling = Deferred.fromCoroutine(HANDLERS[key](self.modern, call))
         owed.doing = handling.addCallback(self._handled, owed, header).addErrback(self._failed, owed)
 
-    def _owe(self) -> _Owed:
-        owed = _Owed()
+    def _owe(self) -> Owed:
+        owed = Owed()
         self._owed.append(owed)
         return owed
 
     def _answer_now(self, parts: list[bytes]) -> None:
-        owed = self._owe()
+        self._encoded(parts, self._owe())
+
+    def _raw_step(self, token: bytes, owed: Owed) -> None:
+        self._encoded([len(token).to_bytes(4, "big"), token], owed)
+
+    def _handled(self, body: Answer | None, owed: Owed, header: Header) -> None:
+        if isinstance(body, Long):
+            rows = body.body
+            writing = self.modern.packing.do(
+                lambda: encode_response(header.key, header.version, header.correlation, rows)
+            )
+            owed.doing = writing.addCallback(self._encoded, owed).addErrback(self._failed, owed)
+            return
+        self._encoded(
+            [] if body is None else encode_response(header.key, header.version, header.correlation, body), owed
+        )
+
+    def _encoded(self, parts: list[bytes], owed: Owed) -> None:
         owed.parts, owed.done = parts, True
         self._send()
 
-    def _raw_step(self, token: bytes, owed: _Owed) -> None:
-        owed.parts, owed.done = [len(token).to_bytes(4, "big"), token], True
-        self._send()
-
-    def _handled(self, body: Struct | None, owed: _Owed, header: Header) -> None:
-        if body is not None:
-            owed.parts = encode_response(header.key, header.version, header.correlation, body)
-        owed.done = True
-        self._send()
-
-    def _failed(self, failure: Failure, owed: _Owed) -> None:
+    def _failed(self, failure: Failure, owed: Owed) -> None:
         owed.done = True
         if failure.check(CancelledError) or self._gone:
             return
@@ -285,7 +299,7 @@ class ModernProtocol(Protocol):
         broker.seldom.emit("handler", failed)
         self.drop("handler_error", repr(failure.value))
 
-    def _turn_of(self, owed: _Owed) -> Deferred[None]:
+    def _turn_of(self, owed: Owed) -> Deferred[None]:
         """Fire when the answer is the next to leave and the client takes what it is sent."""
         owed.turn = Deferred()
         self._next_turn()

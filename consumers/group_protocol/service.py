@@ -10,7 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from twisted.internet.task import Cooperator
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Cooperator, deferLater
 
 from consumers.group_protocol.arrivals import Arrivals
 from consumers.group_protocol.bridge import Bridge
@@ -54,9 +55,9 @@ class Modern:
         self.untaken = Untaken(broker.config.integer("max.untaken.answer.bytes"))
         self.arrivals = Arrivals(broker.reactor)
         cooperator = Cooperator(scheduler=lambda step: cast(Any, broker.reactor.callLater(0, step)))
-        self._packing = LongWork(broker.reactor, "packing")
-        self._packing.start()
-        self.bridge = Bridge(cooperator, broker.journal, self._packing.do)
+        self.packing = LongWork(broker.reactor, "packing")
+        self.packing.start()
+        self.bridge = Bridge(cooperator, broker.journal, self.packing.do)
         self.intake = Intake(broker, directory)
         self.unpacker = Unpacker(DEFAULT_LIMITS.max_inflated, broker.config.integer("max.message.size"))
         self.address = BrokerAddress(broker.address.broker_id, "", 0)
@@ -70,7 +71,7 @@ class Modern:
 
     def close(self) -> None:
         """Close the files; called when no client is left."""
-        self._packing.stop()
+        self.packing.stop()
         self.intake.close()
 
     # What there is
@@ -102,6 +103,10 @@ class Modern:
         self._others = {number: address for number, address in brokers.items() if number != self.address.broker_id}
         self._rows = rows
         self._view = None
+
+    def breathe(self) -> Deferred[None]:
+        """Let others have their turn in the middle of something long."""
+        return deferLater(cast(Any, self.reactor), 0)
 
     # Topics
 

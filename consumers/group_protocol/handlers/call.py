@@ -36,6 +36,23 @@ class Caller(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Long:
+    """An answer of so many rows that it is written in a thread."""
+
+    body: Struct
+
+
+Answer = Struct | Long
+MANY = 1_000
+"""Rows that are many: handled in slices of so many, and then others have their turn."""
+
+
+def answer_of(n_rows: int, body: Struct) -> Answer:
+    """``body``, or that it is long."""
+    return Long(body) if n_rows > MANY else body
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """A request: its header, its body (fields as in the table), its connection."""
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from consumers.group_protocol.cluster import ClusterView, topic_id
 from consumers.group_protocol.codec import NO_UUID, Struct
 from consumers.group_protocol.error_codes import ErrorCode
+from consumers.group_protocol.handlers.call import MANY, Answer, answer_of
 from consumers.group_protocol.handlers.refusals import refusal
 from kafka2011.errors import Kafka2011Error
 
@@ -20,23 +21,27 @@ if TYPE_CHECKING:
 _GROUP, _TRANSACTION = 0, 1
 
 
-async def metadata(modern: Modern, call: Call) -> Struct:
+async def metadata(modern: Modern, call: Call) -> Answer:
     """Describe the brokers and the topics asked for; create those that may be created."""
     asked = call.body.topics
     if asked is None or (call.version == 0 and not asked):
-        view = modern.view()
-        topics = [_topic(view, name) for name in sorted(view.topics)]
+        asked, refused = [Struct(name=name) for name in sorted(modern.view().topics)], {}
     else:
         refused = await _create_missing(modern, call, asked)
-        view = modern.view()
-        topics = [_asked_topic(view, topic, refused) for topic in asked]
+    view = modern.view()
+    topics: list[Struct] = []
+    for begin in range(0, len(asked), MANY):
+        if begin:
+            await modern.breathe()
+        topics += [_asked_topic(view, topic, refused) for topic in asked[begin : begin + MANY]]
     brokers = [modern.advertised(broker, call.caller.reached) for broker in view.brokers.values()]
-    return Struct(
+    answer = Struct(
         brokers=[Struct(id=b.broker_id, host=b.host, port=b.port, rack=None) for b in brokers],
         cluster_id=modern.cluster_id,
         controller=min(view.brokers),
         topics=topics,
     )
+    return answer_of(sum(len(topic.partitions) + 1 for topic in topics), answer)
 
 
 async def _create_missing(modern: Modern, call: Call, asked: list[Struct]) -> dict[str, ErrorCode]:
@@ -44,7 +49,10 @@ async def _create_missing(modern: Modern, call: Call, asked: list[Struct]) -> di
     refused: dict[str, ErrorCode] = {}
     missing: dict[str, None] = {}
     known = modern.view().topics
-    for name in dict.fromkeys(topic.name for topic in asked if topic.name is not None and topic.name not in known):
+    unknown = dict.fromkeys(topic.name for topic in asked if topic.name is not None and topic.name not in known)
+    for n, name in enumerate(unknown):
+        if n % MANY == MANY - 1:
+            await modern.breathe()
         try:
             modern.check_new(name, wanted=call.body.auto_create)
             missing[name] = None

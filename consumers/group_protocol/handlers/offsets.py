@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from twisted.internet.defer import Deferred, gatherResults, succeed
+
 from consumers.group_protocol.codec import Struct
 from consumers.group_protocol.coordinator import requests as ask
 from consumers.group_protocol.coordinator import results as said
+from consumers.group_protocol.error_codes import ErrorCode
+from consumers.group_protocol.handlers.call import MANY, Answer, answer_of
 from kafka2011.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -14,42 +18,56 @@ if TYPE_CHECKING:
     from consumers.group_protocol.service import Modern
 
 
-async def offset_commit(modern: Modern, call: Call) -> Struct:
-    """Answered when the commit is on disk."""
+async def offset_commit(modern: Modern, call: Call) -> Answer:
+    """Answered when the commit is on disk, and copied.
+
+    A commit of very many partitions is taken in slices, each a commit of its own with the same credentials: what a
+    refusal concerns is said partition by partition anyway.
+    """
     body = call.body
-    offsets = tuple(
-        ask.OffsetToCommit(topic.name, one.index, one.offset, one.leader_epoch, one.metadata)
-        for topic in body.topics
-        for one in topic.partitions
-    )
-    error = modern.group_error(body.group)
-    if not error:
-        request = ask.OffsetCommit(
-            body.group, body.generation_or_epoch, body.member, offsets, body.instance, call.version
-        )
-        answer = await modern.groups.ask(request, said.OffsetCommitResult)
-        errors = iter([one.error for one in answer.partitions])
-    else:
-        errors = iter([error] * len(offsets))
-    return Struct(topics=[
+    rows = [(topic.name, one) for topic in body.topics for one in topic.partitions]
+    waiting: list[Deferred[list[ErrorCode]]] = []
+    for begin in range(0, len(rows), MANY):
+        if begin:
+            await modern.breathe()
+        waiting.append(_commit(modern, call, rows[begin : begin + MANY]))
+    errors = iter([error for slice_ in await gatherResults(waiting) for error in slice_])
+    answer = Struct(topics=[
         Struct(name=topic.name, partitions=[Struct(index=one.index, error=next(errors)) for one in topic.partitions])
         for topic in body.topics
     ])  # fmt: skip
+    return answer_of(len(rows), answer)
 
 
-async def offset_fetch(modern: Modern, call: Call) -> Struct:
+def _commit(modern: Modern, call: Call, rows: list[tuple[str, Struct]]) -> Deferred[list[ErrorCode]]:
+    body = call.body
+    if error := modern.group_error(body.group):
+        return succeed([error] * len(rows))
+    offsets = tuple(
+        ask.OffsetToCommit(topic, one.index, one.offset, one.leader_epoch, one.metadata) for topic, one in rows
+    )
+    request = ask.OffsetCommit(body.group, body.generation_or_epoch, body.member, offsets, body.instance, call.version)
+    answer = modern.groups.ask(request, said.OffsetCommitResult)
+    return answer.addCallback(lambda found: [one.error for one in found.partitions])
+
+
+async def offset_fetch(modern: Modern, call: Call) -> Answer:
     """One group up to version 7, several from 8 on."""
     body = call.body
     if call.version < 8:
         only = await _fetch_group(modern, body.group, body.topics, None, -1, body.require_stable)
         if only.error and call.version < 2:
             _spread(only, body.topics)
-        return Struct(topics=only.topics, error=only.error)
+        return answer_of(_n_rows([only]), Struct(topics=only.topics, error=only.error))
     groups = [
         await _fetch_group(modern, one.group, one.topics, one.member, one.member_epoch, body.require_stable)
         for one in body.groups
     ]
-    return Struct(groups=groups)
+    return answer_of(_n_rows(groups), Struct(groups=groups))
+
+
+def _n_rows(groups: list[Struct]) -> int:
+    return sum(len(topic.partitions) for group in groups for topic in group.topics)
 
 
 async def _fetch_group(

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
-from consumers.group_protocol.codec import ApiKey, Struct
+from consumers.group_protocol.codec import ApiKey
 from consumers.group_protocol.handlers import (
     authentication,
     fetch,
@@ -19,12 +19,12 @@ from consumers.group_protocol.handlers import (
     topics,
     versions,
 )
-from consumers.group_protocol.handlers.call import Call
+from consumers.group_protocol.handlers.call import Answer, Call
 
 if TYPE_CHECKING:
     from consumers.group_protocol.service import Modern
 
-Handler = Callable[["Modern", Call], Coroutine[Any, Any, Struct | None]]
+Handler = Callable[["Modern", Call], Coroutine[Any, Any, Answer | None]]
 
 HANDLERS: dict[ApiKey, Handler] = {
     ApiKey.PRODUCE: produce.produce,
