@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from benchmarks.siege.bystander import TOPIC, WHO, Address, Bystander
+from benchmarks.siege.bystander import TOPIC, WHO, Address, Bystander, favour
 from consumers.group_protocol.error_codes import ErrorCode
 from kafka2011.client import BrokerConnection
 from kafka2011.errors import Kafka2011Error
@@ -94,6 +94,7 @@ class Field:
 
     def __enter__(self) -> Field:
         self.broker.start()
+        favour(self.broker.pid)
         with BrokerConnection(self.broker.host, self.broker.port) as client:
             client.produce_acked(TOPIC, 0, encode_set([b"here"]), AckLevel.FLUSHED)
         return self

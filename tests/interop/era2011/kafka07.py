@@ -69,13 +69,13 @@ def consumer(directory: Path, name: str, connect: str, group: str, topic: str) -
     return Process07(directory, name, "kafka.consumer.ConsoleConsumer", *arguments)
 
 
-def broker(directory: Path) -> tuple[Process07, int]:
-    """A broker of 0.7 without ZooKeeper, and its port."""
+def broker(directory: Path, *more: str) -> tuple[Process07, int]:
+    """A broker of 0.7 without ZooKeeper, and its port; ``more`` are lines of its settings."""
     (port,) = free_ports(1)
     settings = directory / "server.properties"
     settings.write_text(
         f"brokerid=0\nport={port}\nhostname=127.0.0.1\nlog.dir={directory / 'log07'}\nenable.zookeeper=false\n"
-        "num.partitions=1\nlog.flush.interval=1\nlog.default.flush.interval.ms=100\n"
+        "num.partitions=1\nlog.flush.interval=1\nlog.default.flush.interval.ms=100\n" + "".join(f"{m}\n" for m in more)
     )
     return Process07(directory, "broker07", "kafka.Kafka", str(settings)), port
 
