@@ -43,7 +43,7 @@ from kafka2011.wire.message import LENGTH
 
 RESET_POLICIES = ("smallest", "largest", "raise")
 _SMALLEST_SHARE = 64 * 1024
-_IDLE_S, _LONGEST_IDLE_S = 0.005, 0.1
+_IDLE_S, _LONGEST_IDLE_S = 0.002, 0.1
 _AWAY_S, _LONGEST_AWAY_S = 0.05, 1.0
 
 

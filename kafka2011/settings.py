@@ -110,6 +110,9 @@ FLUSH = (
     _number("log.default.flush.interval.ms", None, "ms", "Flush a partition when its last flush is this long ago.",
             "flush (§3.1)", at_least=1, inherit="log.default.flush.scheduler.interval.ms"),
     _per_topic("topic.flush.intervals.ms", "ms", "The same, per topic.", "flush (§3.1)"),
+    _number("log.flush.for.readers.ms", 2, "ms", "While somebody fetches at the flushed end of a partition, flush what "
+            "is appended there at once, in syncs at least this far apart; 0: never. (0.7: never.)", "flush (§3.1)",
+            at_least=0, at_most=60_000),
     _number("num.threads", 4, "threads", "Threads for flush and retention: a slow disk never stops the network. "
             "(0.7: network threads.)", "flush (§3.1)", at_least=1, at_most=64),
 )

@@ -3,6 +3,10 @@
 Paper: §3.1: "we flush the segment files to disk only after a configurable number of messages have been published or
 a certain amount of time has elapsed. A message is only exposed to the consumers after it is flushed."
 
+Those two thresholds are the longest that a message waits. A reader at the flushed end makes it shorter: while there is
+one, what is appended is flushed at once. All logs that are read like this share one pace, so that eager readers cost a
+bounded number of syncs, each of which covers everything that has arrived (group commit).
+
 At most one sync is in flight per log. What arrives meanwhile is covered by the next one (group flush). A sync that
 fails is final for its log: the flushed mark never moves again there.
 """
@@ -10,15 +14,14 @@ fails is final for its log: the flushed mark never moves again there.
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import perf_counter
 
-from twisted.internet.defer import Deferred, fail, gatherResults, succeed
+from twisted.internet.defer import Deferred, fail, succeed
 from twisted.logger import Logger
-from twisted.python.failure import Failure
 from twisted.python.threadpool import ThreadPool
 
 from kafka2011.broker.counters import Counters
-from kafka2011.broker.reactor import Reactor, in_thread
+from kafka2011.broker.reactor import Reactor
+from kafka2011.broker.sync_queue import SyncQueue
 from kafka2011.broker.waiters import Waiters
 from kafka2011.clock import Clock
 from kafka2011.errors import FlushFailed
@@ -26,15 +29,37 @@ from kafka2011.log.log import Log
 
 _logger = Logger()
 
+WANTED_S = 1.0
+"""How long a reader that found nothing is taken to be still there: readers poll, and pause for a tenth of that."""
+EARLY_AT_ONCE = 4
+"""Logs flushed early at each step of the pace; the others wait for the next."""
+
 
 class Flusher:
     """Decide when each log is flushed, and tell who waits for it. Thread: reactor."""
 
-    def __init__(self, reactor: Reactor, pool: ThreadPool, counters: Counters, clock: Clock) -> None:
-        self._reactor, self._pool, self._counters = reactor, pool, counters
-        self._clock = clock
+    def __init__(
+        self,
+        reactor: Reactor,
+        pool: ThreadPool,
+        counters: Counters,
+        clock: Clock,
+        *,
+        n_threads: int = 1,
+        early_s: float = 0.0,
+    ) -> None:
+        self._reactor, self._counters, self._clock = reactor, counters, clock
+        self._early_s = early_s
+        """The pace of early flushes; 0: there are none."""
+        self._wanted: dict[Log, float] = {}
+        """When somebody last fetched at the flushed end."""
+        self._early: dict[Log, None] = {}
+        self._next_early = 0.0
+        self._pacing = False
+        self._queue = SyncQueue(reactor, pool, n_threads, self._synced)
         self._dirty: dict[Log, None] = {}
-        self._in_flight: dict[Log, Deferred[None]] = {}
+        self._in_flight: set[Log] = set()
+        self._settled: list[Deferred[None]] = []
         self._again: set[Log] = set()
         self._waiting: dict[Log, Waiters] = {}
         self._callbacks: list[Callable[[Log], None]] = []
@@ -42,8 +67,39 @@ class Flusher:
     def appended(self, log: Log) -> None:
         """Note that ``log`` holds unflushed messages, and flush it if there are enough."""
         self._dirty[log] = None
-        if log.should_flush(self._clock.monotonic()):
+        now = self._clock.monotonic()
+        if log.should_flush(now):
             self.flush(log)
+        elif log in self._wanted:
+            self._maybe_flush_early(log, now)
+
+    def wanted(self, log: Log) -> None:
+        """Somebody has fetched at the flushed end and found nothing: do not let the next message wait."""
+        if self._early_s and not log.failed:
+            now = self._clock.monotonic()
+            self._wanted[log] = now
+            if log.end_offset > log.flushed_offset:
+                self._maybe_flush_early(log, now)
+
+    def _maybe_flush_early(self, log: Log, now: float) -> None:
+        if now - self._wanted[log] > WANTED_S:
+            del self._wanted[log]
+            return
+        self._early[log] = None
+        if not self._pacing:
+            self._pacing = True
+            self._reactor.callLater(max(0.0, self._next_early - now), self._flush_early)
+
+    def _flush_early(self) -> None:
+        """One step of the pace."""
+        for log in list(self._early)[:EARLY_AT_ONCE]:
+            del self._early[log]
+            if log.end_offset > log.flushed_offset and not log.failed:
+                self.flush(log)
+        self._next_early = self._clock.monotonic() + self._early_s
+        self._pacing = bool(self._early)
+        if self._pacing:
+            self._reactor.callLater(self._early_s, self._flush_early)
 
     def tick(self) -> None:
         """Flush what has waited long enough. Called by a timer."""
@@ -58,10 +114,8 @@ class Flusher:
             self._again.add(log)
             return
         self._dirty.pop(log, None)
-        begun = perf_counter()
-        self._in_flight[log] = in_thread(self._reactor, self._pool, log.flush).addCallbacks(
-            self._flushed, self._failed, callbackArgs=(log, begun), errbackArgs=(log,)
-        )
+        self._in_flight.add(log)
+        self._queue.put(log)
 
     def when_flushed(self, log: Log, offset: int) -> Deferred[None]:
         """Fire when everything before ``offset`` is on disk; fail with FlushFailed if it never will be. Cancellable."""
@@ -75,12 +129,28 @@ class Flusher:
         """Call ``callback(log)`` on the reactor after every flush."""
         self._callbacks.append(callback)
 
-    def settle(self) -> Deferred[list[None]]:
+    def settle(self) -> Deferred[None]:
         """Fire when no sync is in flight any more."""
-        return gatherResults(list(self._in_flight.values()))
+        settled: Deferred[None] = Deferred()
+        self._settled.append(settled)
+        self._maybe_settled()
+        return settled
 
-    def _flushed(self, offset: int, log: Log, begun: float) -> None:
-        self._counters.flush_seconds.observe(perf_counter() - begun)
+    def _maybe_settled(self) -> None:
+        if not self._in_flight:
+            settled, self._settled = self._settled, []
+            for waiter in settled:
+                waiter.callback(None)
+
+    def _synced(self, log: Log, outcome: int | Exception, seconds: float) -> None:
+        if isinstance(outcome, Exception):
+            self._failed(log, outcome)
+        else:
+            self._flushed(log, outcome, seconds)
+        self._maybe_settled()
+
+    def _flushed(self, log: Log, offset: int, seconds: float) -> None:
+        self._counters.flush_seconds.observe(seconds)
         self._finish(log)
         # Up to what this sync has covered: the next one has begun, and its thread may move the log's own mark any time.
         if log in self._waiting:
@@ -91,16 +161,16 @@ class Flusher:
             except Exception:  # one who is told must not keep the others from being told
                 _logger.failure("Unhandled error in what follows a flush of {log}", log=log)
 
-    def _failed(self, failure: Failure, log: Log) -> None:
+    def _failed(self, log: Log, error: Exception) -> None:
         self._counters.flush_failures += 1
         self._again.discard(log)
         self._finish(log)
         self._dirty.pop(log, None)
         if log in self._waiting:
-            self._waiting.pop(log).fail(f"{log.topic}-{log.partition} was not flushed: {failure.getErrorMessage()}")
+            self._waiting.pop(log).fail(f"{log.topic}-{log.partition} was not flushed: {error}")
 
     def _finish(self, log: Log) -> None:
-        del self._in_flight[log]
+        self._in_flight.discard(log)
         if log in self._again:
             self._again.discard(log)
             self.flush(log)

@@ -119,7 +119,7 @@ def _find(broker: Broker, request: FetchRequest, most: int) -> FileSlice | int:
             counters[request.topic].failed_fetches += 1
         return UNKNOWN
     if not found.size:
-        found.close()
+        broker.wanted(log)
         return 0
     counters[request.topic].fetched_bytes += found.size
     return found

@@ -86,7 +86,14 @@ class Broker:
         self._pool = DaemonThreads(0, config.integer("num.threads"), name="disk")
         self.unpacking = LongWork(reactor, "unpacking")
         """Where sets that take long to check are checked; plug-ins may use it for the same purpose."""
-        self._flusher = Flusher(reactor, self._pool, self.counters, clock)
+        self._flusher = Flusher(
+            reactor,
+            self._pool,
+            self.counters,
+            clock,
+            n_threads=config.integer("num.threads"),
+            early_s=config.integer("log.flush.for.readers.ms") / 1000,
+        )
         self._watchdog = Watchdog(clock, self._late)
         self._loops: list[LoopingCall] = []
         self._first_retention: DelayedCall | None = None
@@ -245,6 +252,10 @@ class Broker:
     def flush(self, log: Log) -> None:
         """Flush ``log`` soon, in a thread."""
         self._flusher.flush(log)
+
+    def wanted(self, log: Log) -> None:
+        """Somebody waits for what comes after the flushed end of ``log``."""
+        self._flusher.wanted(log)
 
     def when_flushed(self, log: Log, offset: int) -> Deferred[None]:
         """Fires when everything before ``offset`` is on disk and visible; fails with FlushFailed. Cancellable."""

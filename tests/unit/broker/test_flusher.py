@@ -26,23 +26,38 @@ class Disk:
     """A pool whose threads do nothing until told; doubles as the reactor they report to."""
 
     def __init__(self) -> None:
-        self.waiting: list[tuple[Callable[[bool, Any], None], Callable[[], Any]]] = []
+        self.waiting: list[Callable[[], None]] = []
+        self.calls: list[Callable[[], None]] = []
+        self.later: list[tuple[float, Callable[[], None]]] = []
 
-    def callInThreadWithCallback(self, done: Callable[[bool, Any], None], work: Callable[..., Any], *_: Any) -> None:
-        self.waiting.append((done, work))
+    def callLater(self, delay: float, call: Callable[[], None]) -> None:
+        self.later.append((round(delay, 6), call))
+
+    def step(self) -> float:
+        """Let the next timer strike; return how long that took."""
+        delay, call = self.later.pop(0)
+        call()
+        return delay
+
+    def callInThread(self, work: Callable[[], None]) -> None:
+        self.waiting.append(work)
 
     def callFromThread(self, call: Callable[..., Any], *args: Any) -> None:
-        call(*args)
+        self.calls.append(call)
+
+    def sync(self) -> None:
+        """Let the oldest thread work until it has nothing more to do; the reactor has not looked yet."""
+        self.waiting.pop(0)()
+
+    def tell(self) -> None:
+        """The reactor looks."""
+        while self.calls:
+            self.calls.pop(0)()
 
     def work(self) -> None:
-        """Do the oldest piece of work."""
-        done, work = self.waiting.pop(0)
-        try:
-            result = work()
-        except Exception:
-            done(False, Failure())
-        else:
-            done(True, result)
+        """Sync and tell."""
+        self.sync()
+        self.tell()
 
 
 class World:
@@ -56,7 +71,7 @@ class World:
         self.disk = Disk()
         self.counters = Counters()
         disk: Any = self.disk
-        self.flusher = Flusher(disk, disk, self.counters, self.clock)
+        self.flusher = Flusher(disk, disk, self.counters, self.clock, n_threads=2, early_s=0.002)
         self.told: list[int] = []
         self.flusher.on_flushed(lambda log: self.told.append(log.flushed_offset))
         self.log = self.store.get_or_create("t", 0)
@@ -113,13 +128,101 @@ def test_one_sync_at_a_time_and_the_next_covers_the_rest(world: World) -> None:
     other = world.store.get_or_create("t", 1)
     world.append(3, other)
     assert len(world.disk.waiting) == 2, "another log does not wait"
-    world.disk.work()
-    world.disk.work()
-    world.disk.work()
+    while world.disk.waiting:
+        world.disk.work()
 
     assert world.log.flushed_offset == world.log.end_offset == 33 * 11
     assert world.disk.waiting == []
     assert sum(world.counters.flush_seconds.counts) == 3
+
+
+def test_hundreds_of_logs_are_one_job_and_one_wake_up(world: World, tmp_path: Path) -> None:
+    """Flushing many logs takes as many threads as there are, and the reactor is woken once (issue 23, point 4)."""
+    settings = LogSettings(num_partitions=300, flush_messages=3, flush_interval_ms=1000)
+    store = LogStore(tmp_path / "many", settings, clock=world.clock)
+    store.open()
+    for partition in range(300):
+        world.append(1, store.get_or_create("t", partition))
+    world.clock.advance(1)
+    world.flusher.tick()
+    assert len(world.disk.waiting) == 2
+    world.disk.sync()
+    assert len(world.disk.calls) == 1
+    world.disk.tell()
+    world.disk.work()
+    assert all(log.flushed_offset == 11 for log in store.logs())
+    assert world.told == [11] * 300
+    store.close()
+
+
+def test_a_reader_at_the_flushed_end_makes_a_flush_early(world: World) -> None:
+    """One message is flushed at once where somebody waits for it, and not where nobody does (issue 23, point 6)."""
+    world.append()
+    assert world.disk.later == []
+    world.flusher.wanted(world.log)
+    assert world.disk.step() == 0
+    world.disk.work()
+    assert world.log.flushed_offset == 11
+    other = world.store.get_or_create("t", 1)
+    world.append(1, other)
+    assert world.disk.later == []
+    world.append()
+    assert world.disk.step() == 0.002, "the syncs for readers keep their pace"
+    world.disk.work()
+    assert world.log.flushed_offset == 22
+
+
+def test_a_burst_is_one_early_flush(world: World) -> None:
+    """What arrives until the next step is covered by one sync (group commit)."""
+    world.flusher.wanted(world.log)
+    for _ in range(2):
+        world.append()
+    world.disk.step()
+    world.disk.work()
+    assert (world.log.flushed_offset, world.disk.later, world.disk.waiting) == (22, [], [])
+
+
+def test_a_reader_that_left_is_forgotten(world: World) -> None:
+    """After a second without a fetch at the end, the two thresholds of the paper alone decide again (§3.1)."""
+    world.flusher.wanted(world.log)
+    world.clock.advance(0.9)
+    world.append()
+    world.disk.step()
+    world.disk.work()
+    world.clock.advance(0.2)
+    world.append()
+    assert (world.disk.later, world.disk.waiting) == ([], [])
+
+
+def test_many_eager_readers_share_one_pace(world: World, tmp_path: Path) -> None:
+    """However many partitions are read at their end, only a few are flushed early at each step."""
+    store = LogStore(tmp_path / "many", LogSettings(num_partitions=9, flush_messages=99), clock=world.clock)
+    store.open()
+    for partition in range(9):
+        log = store.get_or_create("t", partition)
+        world.flusher.wanted(log)
+        world.append(1, log)
+    steps = []
+    while world.disk.later:
+        steps.append(world.disk.step())
+        while world.disk.waiting:
+            world.disk.work()
+        steps.append(sum(log.flushed_offset > 0 for log in store.logs()))
+    assert steps == [0, 4, 0.002, 8, 0.002, 9]
+    store.close()
+
+
+def test_settled_when_nothing_is_in_flight(world: World) -> None:
+    """A stop waits for every sync that has begun, also for the one that must follow it."""
+    settled: list[str] = []
+    world.flusher.settle().addCallback(lambda _: settled.append("at once"))
+    world.append(3)
+    world.append(3)
+    world.flusher.settle().addCallback(lambda _: settled.append("later"))
+    world.disk.work()
+    assert settled == ["at once"]
+    world.disk.work()
+    assert settled == ["at once", "later"]
 
 
 def test_those_who_wait_are_told_when_their_bytes_are_safe(world: World) -> None:
@@ -127,11 +230,10 @@ def test_those_who_wait_are_told_when_their_bytes_are_safe(world: World) -> None
     fired: list[str] = []
     end = world.append(3)
     world.flusher.when_flushed(world.log, end).addCallback(lambda _: fired.append("first"))
-    done, work = world.disk.waiting.pop(0)
-    result = work()  # the sync has covered the first set only
+    world.disk.sync()  # it has covered the first set only
     later = world.append(3)
     world.flusher.when_flushed(world.log, later).addCallback(lambda _: fired.append("second"))
-    done(True, result)
+    world.disk.tell()
     assert fired == ["first"]
     world.disk.work()
     assert fired == ["first", "second"]
@@ -167,19 +269,19 @@ def test_a_mark_that_moves_while_waiters_are_told_fires_none_twice(world: World)
     second = world.append(3)
     for name in ("second", "third"):
         world.flusher.when_flushed(world.log, second).addCallback(lambda _, name=name: fired.append(name))
-    done, work = world.disk.waiting.pop(0)
     first_end = world.log.end_offset // 2
     world.log.end_offset, end = first_end, world.log.end_offset  # the sync covers the first set only
-    covered = work()
+    world.disk.sync()
     world.log.end_offset = end
-    results: list[Any] = []
+    marks: list[int] = []
 
     def the_next_sync_is_quick() -> None:
-        results.append(world.disk.waiting[0][1]())
+        world.disk.sync()
+        marks.append(world.log.flushed_offset)
+        assert fired == []
 
-    done(True, covered)
-    assert results == [end], "the mark has moved, and nobody was told yet"
-    world.disk.waiting.pop(0)[0](True, results[0])
+    world.disk.tell()
+    assert marks == [end], "the mark has moved, and nobody was told yet"
 
     assert fired == ["second", "third"]
     assert world.told == [end, end]
