@@ -30,6 +30,7 @@ PRODUCE = b"\x00\x00"
 _size = struct.Struct(">i").unpack_from
 _NONE = b"no request begins like this"
 _LARGE = 2048
+_MOST_LOGS = 4096
 TURN_S = 0.02
 """How long one connection may keep the network's thread before others have their turn."""
 
@@ -63,6 +64,8 @@ class Intake:
         # The last request's beginning (key, topic, partition) and its log: the next is mostly the same.
         self._prefix = _NONE
         self._log: Log | None = None
+        self._logs: dict[bytes, Log] = {}
+        """The logs of requests that began like this before."""
         self._run: list[bytes] = []
         """Consecutive frames for ``_log`` that begin with ``_prefix``, their sets not checked yet."""
         self._pending: dict[Log, _Pending] = {}
@@ -106,13 +109,23 @@ class Intake:
                 if self._slow:
                     frames.appendleft(frame)
                     break
-                self._produce(frame)
+                known = self._prefix_of(frame)
+                if known != prefix and known in self._logs:
+                    # A log that was written to before: a run of its own begins.
+                    self._prefix, self._log = known, self._logs[known]
+                    frames.appendleft(frame)
+                else:
+                    self._produce(frame)
                 if self.turn_is_over():
                     break
             else:
                 frames.appendleft(frame)
                 break
         return before - len(frames)
+
+    def _prefix_of(self, frame: bytes) -> bytes:
+        """Key, topic and partition, if ``frame`` is long enough to have them."""
+        return frame[: 8 + int.from_bytes(frame[2:4], "big")]
 
     def _produce(self, frame: bytes) -> None:
         """Take a frame that does not continue a run."""
@@ -124,7 +137,9 @@ class Intake:
         if log is not None:
             # Partition -1 is a new choice each time (spec §3.5), unless there is only one to choose.
             if request.partition >= 0 or self._broker.store.partition_count(request.topic) == 1:
-                self._prefix, self._log = frame[: 8 + len(request.topic.encode())], log
+                self._prefix, self._log = self._prefix_of(frame), log
+                if len(self._logs) < _MOST_LOGS:
+                    self._logs[self._prefix] = log
             self._check(log, request.data)
 
     def add(self, topic: str, partition: int, data: bytes, budget: Budget) -> None:
