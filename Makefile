@@ -7,8 +7,8 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 ARGS   ?=
 
-.PHONY: help demo test test-quick fuzz paper sanitize check sim model bench bench-peers bench-etl etl-matrix etl-machine
-.PHONY: fuzz-etl soak outage siege kills docker docs clean
+.PHONY: help demo test test-quick fuzz paper sanitize check sim model bench bench-07 bench-guard bench-peers bench-etl
+.PHONY: etl-matrix etl-machine fuzz-etl soak outage siege kills docker docs clean
 
 help:           ## this list
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -53,6 +53,12 @@ model: $(READY) ## check the model of Algorithm 1 (docs/model)
 
 bench: $(READY) ## the paper's section 5, beside the peers that are installed
 	$(BIN)/python -m benchmarks $(ARGS)
+
+bench-07: $(READY) ## beside the real Kafka 0.7, whose jars KAFKA07_LIB names (ten minutes on a quiet machine)
+	$(BIN)/python -m benchmarks.beside07 $(ARGS)
+
+bench-guard: $(READY) ## six costs as multiples of fixed work; fails if one has grown (before a release)
+	$(BIN)/python -m benchmarks.guard
 
 bench-peers:    ## install RabbitMQ, ActiveMQ, NATS and Redis from the system's packages (root)
 	sh benchmarks/install_peers.sh

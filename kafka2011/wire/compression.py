@@ -9,7 +9,6 @@ A reader never inflates more than it was allowed to: gzip is stopped at the limi
 from __future__ import annotations
 
 import struct
-import zlib
 
 import cramjam
 from isal import isal_zlib
@@ -19,6 +18,8 @@ from kafka2011.errors import InvalidMessage, SetTooLarge
 from kafka2011.wire.message import Codec, crc32
 
 _GZIP_HEADER = bytes.fromhex("1f8b0800000000000000")
+_GZIP_LEVEL = 3
+"""isal's highest: twenty times as fast as zlib's level 6, of which the JVM's is one, and a tenth larger."""
 _GZIP_TRAILER = struct.Struct("<II")
 _SNAPPY_HEADER = bytes.fromhex("82534e41505059000000000100000001")
 _SNAPPY_MAGIC = _SNAPPY_HEADER[:8]
@@ -27,9 +28,9 @@ _LENGTH = struct.Struct(">i")
 
 
 def compress(codec: Codec, data: bytes) -> bytes:
-    """Compress as the 0.7 JVM producer does."""
+    """Compress into the formats of the 0.7 JVM producer."""
     if codec is Codec.GZIP:
-        deflate = zlib.compressobj(wbits=-15)
+        deflate = isal_zlib.compressobj(_GZIP_LEVEL, wbits=-15)
         body = deflate.compress(data) + deflate.flush()
         return _GZIP_HEADER + body + _GZIP_TRAILER.pack(crc32(data), len(data) & 0xFFFFFFFF)
     if codec is Codec.SNAPPY:
