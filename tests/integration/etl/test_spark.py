@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
@@ -18,7 +18,8 @@ from hadoop_etl.runners import SparkRunner
 from hadoop_etl.streaming import run_available
 from kafka2011.testing import BrokerProcess
 from tests.integration.etl import spark_tasks
-from tests.integration.etl.conftest import Town, filled
+from tests.integration.etl.conftest import Town, event, filled
+from tests.integration.etl.snippets import block
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,6 +44,18 @@ def test_a_load_by_spark_and_its_views(town: Town, spark: SparkSession) -> None:
     (row,) = spark.sql(f"SELECT count(*) AS rows, sum(n) AS total FROM {town.topic} WHERE dt >= '2011-06-12'").collect()
     assert (row.rows, row.total) == (800, 2 * sum(range(400)))
     assert spark.sql(f"SELECT kerror FROM {town.topic}__dead").count() == 1
+
+
+def test_the_snippets_for_spark_run_as_printed(town: Town, spark: SparkSession) -> None:
+    """Views and data source, as docs/etl.md has them (issue 21 point 16)."""
+    town.send([event(i) for i in range(10)])
+    town.load()
+    reading = block("views = register").replace("/tmp/warehouse", town.warehouse.root)
+    exec(reading.replace("FROM clicks", f"FROM {town.topic}"), {})
+    source = block("Kafka2011DataSource").replace('option("zookeeper", "127.0.0.1:2181")', "option(*BROKERS)")
+    names: dict[str, Any] = {"BROKERS": ("brokers", town.broker.address)}
+    exec(source.replace('"clicks"', f'"{town.topic}"'), names)
+    assert names["df"].count() == 10
 
 
 def test_a_task_that_always_fails_ends_the_load_with_one_sentence(town: Town, spark: SparkSession) -> None:
