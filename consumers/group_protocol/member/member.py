@@ -14,6 +14,7 @@ from typing import Literal
 
 from consumers.group_protocol.codec import ApiKey, Struct
 from consumers.group_protocol.error_codes import ErrorCode
+from consumers.group_protocol.member.addresses import read_addresses, read_brokers
 from consumers.group_protocol.member.classic import ClassicMembership
 from consumers.group_protocol.member.cluster import Cluster, Topics, check
 from consumers.group_protocol.member.connection import ModernConnection
@@ -57,12 +58,13 @@ class Member:
         reset: Literal["smallest", "largest", "raise"] = "smallest",
         journal: Journal | None = None,
     ) -> None:
-        """``modern``: where today's protocol is spoken; ``brokers``: where the log is read, on the 2011 ports.
+        """``modern``: where today's protocol is spoken; ``brokers``: where the log is read, on the 2011 ports, as
+        ``ID@HOST:PORT,...`` (for a single broker HOST:PORT is enough).
 
         ``assignor``: range (default), roundrobin, sticky, cooperative-sticky or one's own; with the consumer protocol
         uniform (default) or range, computed by the broker. ``auto_commit_s`` None: only ``commit`` commits.
         """
-        bootstrap = _addresses(modern) if isinstance(modern, str) else list(modern)
+        bootstrap = read_addresses(modern) if isinstance(modern, str) else list(modern)
         self._cluster = Cluster(bootstrap, client_id=client_id)
         self._brokers = brokers
         default = "range" if protocol == "classic" else "uniform"
@@ -272,9 +274,7 @@ class Member:
         if self._reading is None:
             addresses = self._brokers
             if isinstance(addresses, str):
-                named = _addresses(addresses)
-                ids = sorted(self._topics.brokers)
-                addresses = [BrokerAddress(i, host, port) for i, (host, port) in zip(ids, named, strict=False)]
+                addresses = read_brokers(addresses, self._topics)
             known = {address.broker_id: address for address in addresses}
             self._reading = Reading(known, reset_policy=self._reset, journal=self._journal)
         return self._reading
@@ -298,14 +298,3 @@ class Member:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _addresses(text: str) -> list[tuple[str, int]]:
-    """Read ``host:port,host:port``."""
-    found = []
-    for part in text.split(","):
-        host, _, port = part.strip().rpartition(":")
-        if not host or not port.isdigit():
-            raise ValueError(f"{part!r} is not HOST:PORT")
-        found.append((host, int(port)))
-    return found
