@@ -78,7 +78,7 @@ class Nights:
         began, used = time.perf_counter(), time.process_time()
         cluster = Cluster.from_brokers(self._broker.address)
         night = Night(Warehouse(self._place), cluster, InlineRunner(1), Journal(), Options(), clock=self._clock)
-        night.max_dead, night.keep_days = None, 30
+        night.telling.keep_days = 30
         report = night.run([TOPIC])
         cluster.close()
         self.load_ms.append(1000 * (time.perf_counter() - began))
