@@ -24,7 +24,7 @@ from hadoop_etl.failures import isolated, sentence
 from hadoop_etl.job import Outcome
 from hadoop_etl.plan import Plan, new_load
 from hadoop_etl.state import KEEP_DAYS, save_report
-from hadoop_etl.storage import write_text
+from hadoop_etl.storage import local_path, write_text
 from hadoop_etl.warehouse import Warehouse
 from kafka2011.cli.output import note
 from kafka2011.clock import SYSTEM_CLOCK, Clock
@@ -83,6 +83,9 @@ class Telling:
         if self.metrics_file:
             with isolated(_complain):
                 write_text(self.metrics_file, reports.prometheus(report))
+                file = local_path(self.metrics_file)
+                if file is not None:
+                    file.chmod(0o644)  # numbers, for the collector, which is another user
         fail_point("etl.report")
         if self.notify:
             with isolated(_complain):

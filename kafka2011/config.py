@@ -26,6 +26,8 @@ PREFIX = "KAFKA2011_"
 _NOT_SETTINGS = {"KAFKA2011_BROKER", "KAFKA2011_ADMIN", "KAFKA2011_ZOOKEEPER", "KAFKA2011_FAILPOINTS", "KAFKA2011_PURE"}
 """Variables of the commands and the tests that share the prefix."""
 
+DATA_HOME = Path("~/.local/share")
+
 T = TypeVar("T")
 
 
@@ -91,7 +93,7 @@ def load_config(
     ``extra_settings`` are the plug-ins' own; one that carries a broker setting's name takes its place.
     """
     settings = {s.name: s for s in BROKER_SETTINGS} | {s.name: s for s in extra_settings}
-    values: dict[str, Value] = {s.name: s.default for s in settings.values()}
+    values: dict[str, Value] = {s.name: _default(s, environ or {}) for s in settings.values()}
     origins: dict[str, str] = {}
     notices: list[str] = []
     given = [
@@ -109,6 +111,16 @@ def load_config(
         values[item.name] = _parse(setting, item)
         origins[item.name] = item.origin
     return Config(settings, values, origins, notices)
+
+
+def _default(setting: Setting, environ: Mapping[str, str]) -> Value:
+    """A setting's default; a path in the user's data directory is where the user has that directory."""
+    path, home = setting.default, environ.get("XDG_DATA_HOME", "")
+    if not isinstance(path, Path):
+        return path
+    if path.is_relative_to(DATA_HOME) and Path(home).is_absolute():
+        return Path(home) / path.relative_to(DATA_HOME)
+    return path.expanduser()
 
 
 def _unknown(item: _Given, settings: Mapping[str, Setting]) -> str:

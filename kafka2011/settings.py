@@ -81,8 +81,10 @@ IDENTITY = (
 )
 
 LOG = (
-    Setting("log.dir", Path, Path("/tmp/kafka-logs"), "", "Directory of the data; one broker per "  # noqa: S108
-            "directory.", "log (§3.1)"),
+    Setting("log.dir", Path, Path("~/.local/share/kafka2011"), "", "Directory of the data; one broker per directory. "
+            "(Where XDG_DATA_HOME is set: kafka2011 in there. 0.7's sample: /tmp/kafka-logs.)", "log (§3.1)"),
+    Setting("log.dir.allow.shared", bool, False, "", "Use a log.dir that belongs to another user, or that others can "
+            "write to; what they put there is served.", "log (§3.1)"),
     _number("num.partitions", 1, "partitions", "Partitions of a topic on this broker.", "log (§3.1)", at_least=1),
     _per_topic("topic.partition.count.map", "partitions", "The same, per topic.", "log (§3.1)"),
     _number("log.file.size", 1 << 30, "bytes", "A segment larger than this is followed by a new one.", "log (§3.1)",

@@ -202,13 +202,18 @@ class ProducerIds:
     def _save(self, *, clean: bool, reserved: int | None = None) -> None:
         reserved = self._reserved if reserved is None else reserved
         fresh = self._path.with_suffix(".new")
-        with _room_for(self._path), open(fresh, "w", encoding="utf-8") as file:
+        with _room_for(self._path), open(fresh, "w", encoding="utf-8", opener=_private) as file:
             json.dump({"next": reserved, "boot": boot_id(), "clean": clean}, file)
             file.flush()
             os.fsync(file.fileno())
         os.replace(fresh, self._path)
         _sync_directory(self._path.parent)
         self._reserved = reserved
+
+
+def _private(path: str, flags: int) -> int:
+    """Open a file of nobody else's."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
 
 
 @contextmanager

@@ -6,6 +6,8 @@ Exit codes: 0 done and it adds up, 1 failed or it does not add up, 2 wrong usage
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from hadoop_etl.cli.load import backfill, plan, run
@@ -31,6 +33,8 @@ def etl() -> None:
     kafka2011 etl status -w warehouse                         committed, half done or nothing
     kafka2011 etl audit -w warehouse                          does it add up?
     """
+    # What is read from the logs is no wider here than there; who shares a warehouse gives it a group afterwards.
+    os.umask(0o077)
 
 
 _LOAD = (plan, run, backfill)

@@ -45,6 +45,7 @@ from kafka2011.config import Config
 from kafka2011.errors import ConfigError, LogError, MessageTooLarge, TooManyTopics
 from kafka2011.events import Journal
 from kafka2011.log.log import Log
+from kafka2011.log.ownership import check_ownership
 from kafka2011.log.store import LogStore
 from kafka2011.types import BrokerAddress
 from kafka2011.wire import Budget, SetSummary, validate_set
@@ -116,6 +117,8 @@ class Broker:
     def start(self) -> Deferred[None]:
         """Recover the logs (this blocks), listen, then start the plug-ins; fires when all are up."""
         try:
+            if self.config["log.dir.allow.shared"] is not True:
+                check_ownership(self.store.directory)
             self.store.open()
         except OSError as error:
             why = "not a directory" if isinstance(error, FileExistsError) else error.strerror

@@ -90,6 +90,7 @@ def start(
     config = broker_config(file, given_settings(pairs, {"log.dir": log_dir, "port": port, "brokerid": brokerid}))
     for notice in config.notices:
         note(notice)
+    os.umask(0o077)  # whatever the broker writes is this user's: messages, offsets, ids
     journal = Journal()
     _log(journal, log_format, log_level)
     _raise_file_limit()

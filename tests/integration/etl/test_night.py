@@ -92,6 +92,8 @@ def test_a_night_from_empty_to_report(zk_connect: str, tmp_path: Path) -> None:
     assert json.loads(command("report", *place).stdout)["rows"] > 1600
     assert "<svg" in command("report", *place, "--html").stdout
     assert 'kafka2011_etl_rows{topic="clicks"} 1600' in metrics.read_text()
+    wide = [path for path in (tmp_path / "warehouse").rglob("*") if path.stat().st_mode & 0o077]
+    assert wide == [], "Issue 20 B5: no wider than the log"
 
 
 def test_two_schemas_and_late_events(town: Town, tmp_path: Path) -> None:

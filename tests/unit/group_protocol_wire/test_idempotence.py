@@ -238,6 +238,7 @@ def test_no_producer_id_is_handed_out_twice(tmp_path: Path, monkeypatch: pytest.
     assert not ProducerIds(path, broker_id=3).same_boot
     ProducerIds(path, broker_id=3).close()
     assert ProducerIds(path, broker_id=3).same_boot
+    assert path.stat().st_mode & 0o777 == 0o600, "Issue 19 B10: as private as everything else"
 
 
 def test_only_so_many_producers_are_remembered(tmp_path: Path) -> None:
