@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import ParamSpec, TypeVar
 
+from kafka2011.client_security import client_tls
 from kafka2011.clock import SYSTEM_CLOCK, Clock
 from kafka2011.errors import (
     ConnectionFailed,
@@ -80,7 +81,7 @@ class BrokerConnection:
     """One connection to one broker, opened lazily. Thread: one at a time.
 
     ``timeout_s`` bounds every request, ``connect_timeout_s`` the attempts to connect (with capped back-off).
-    ``tls`` is an ``ssl.SSLContext`` when the broker's port speaks TLS.
+    ``tls`` is an ``ssl.SSLContext`` when the broker's port speaks TLS; unset: what ``client_security`` declares.
     """
 
     def __init__(
@@ -95,7 +96,7 @@ class BrokerConnection:
     ) -> None:
         self.host, self.port = host, port
         self._timeout_s, self._connect_timeout_s = timeout_s, connect_timeout_s
-        self._tls = tls
+        self._tls = client_tls() if tls is None else tls
         self._clock = clock
         self._socket: socket.socket | None = None
         self._poll = select.poll()

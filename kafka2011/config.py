@@ -87,30 +87,32 @@ def load_config(
     environ: Mapping[str, str] | None = None,
     flags: Mapping[str, str] | None = None,
     extra_settings: Iterable[Setting] = (),
+    *,
+    settings: Iterable[Setting] = BROKER_SETTINGS,
 ) -> Config:
     """Merge file, environment and flags over the defaults; raise ConfigError at the first wrong one.
 
     ``extra_settings`` are the plug-ins' own; one that carries a broker setting's name takes its place.
     """
-    settings = {s.name: s for s in BROKER_SETTINGS} | {s.name: s for s in extra_settings}
-    values: dict[str, Value] = {s.name: _default(s, environ or {}) for s in settings.values()}
+    known = {s.name: s for s in (*settings, *extra_settings)}
+    values: dict[str, Value] = {s.name: _default(s, environ or {}) for s in known.values()}
     origins: dict[str, str] = {}
     notices: list[str] = []
     given = [
         *(_from_file(file) if file is not None else ()),
-        *_from_environment(environ or {}, settings),
+        *_from_environment(environ or {}, known),
         *(_Given(name, text, "flag") for name, text in (flags or {}).items()),
     ]
     for item in given:
         if item.name in WITHOUT_EFFECT:
             notices.append(f"{item.name} ({item.origin}) has no effect: {WITHOUT_EFFECT[item.name]}")
             continue
-        setting = settings.get(item.name)
+        setting = known.get(item.name)
         if setting is None:
-            raise ConfigError(_unknown(item, settings))
+            raise ConfigError(_unknown(item, known))
         values[item.name] = _parse(setting, item)
         origins[item.name] = item.origin
-    return Config(settings, values, origins, notices)
+    return Config(known, values, origins, notices)
 
 
 def _default(setting: Setting, environ: Mapping[str, str]) -> Value:
@@ -139,19 +141,20 @@ def _from_file(file: Path) -> Iterator[_Given]:
 
 
 def _from_environment(environ: Mapping[str, str], settings: Mapping[str, Setting]) -> Iterator[_Given]:
-    names = {_variable(name): name for name in [*settings, *WITHOUT_EFFECT]}
-    for variable, text in sorted(environ.items()):
-        if variable in names:
-            yield _Given(names[variable], text, variable)
-        elif variable.startswith(PREFIX) and variable not in _NOT_SETTINGS:
+    names = {variable(name): name for name in [*settings, *WITHOUT_EFFECT]}
+    for name, text in sorted(environ.items()):
+        if name in names:
+            yield _Given(names[name], text, name)
+        elif name.startswith(PREFIX) and name not in _NOT_SETTINGS and not name.startswith(f"{PREFIX}CLIENT_"):
             # The prefix is shared with variables that are no settings, so only what is clearly a slip is refused.
-            short = {name.removeprefix(PREFIX): name for name in names}
-            near = difflib.get_close_matches(variable.removeprefix(PREFIX), short, n=1, cutoff=0.9)
+            short = {known.removeprefix(PREFIX): known for known in names}
+            near = difflib.get_close_matches(name.removeprefix(PREFIX), short, n=1, cutoff=0.9)
             if near:
-                raise ConfigError(f"environment: there is no setting {variable}; did you mean {short[near[0]]}?")
+                raise ConfigError(f"environment: there is no setting {name}; did you mean {short[near[0]]}?")
 
 
-def _variable(name: str) -> str:
+def variable(name: str) -> str:
+    """The environment variable of a setting."""
     return PREFIX + name.replace(".", "_").upper()
 
 

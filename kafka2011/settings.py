@@ -174,6 +174,20 @@ EXTENSIONS = (
 
 BROKER_SETTINGS: tuple[Setting, ...] = IDENTITY + LOG + FLUSH + RETENTION + LIMITS + EXTENSIONS
 
+_CLIENT = "clients (not in 2011)"
+CLIENT_SETTINGS: tuple[Setting, ...] = (
+    Setting("client.tls", bool, False, "", "Speak TLS to brokers, whose certificate must be for the host name that is "
+            "dialled. Also on when one of the files below is set.", _CLIENT),
+    Setting("client.tls.ca", Path, None, "", "PEM file of the authority behind the brokers' certificates; unset: those "
+            "of the system.", _CLIENT),
+    Setting("client.tls.certificate", Path, None, "", "PEM file with our own certificate, where brokers ask for one "
+            "(tls.client.ca).", _CLIENT),
+    Setting("client.tls.key", Path, None, "", "PEM file with its key.", _CLIENT),
+    Setting("client.sasl.user", str, None, "", "Whom to log in as at the modern port (SCRAM-SHA-256).", _CLIENT),
+    Setting("client.sasl.password.file", Path, None, "", "File with the password, closed to others.", _CLIENT),
+)
+"""What a client shows and trusts: one declaration for every command, consumer, the page and the load."""
+
 WITHOUT_EFFECT: Mapping[str, str] = {
     "monitoring.period.secs": "rates are computed by whoever reads /metrics",
 }

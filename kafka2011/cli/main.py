@@ -10,11 +10,13 @@ import difflib
 import os
 import sys
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 
 import click
 
 from kafka2011 import __version__
 from kafka2011.cli.output import CommandGroup, fail
+from kafka2011.client_security import declare
 from kafka2011.errors import Kafka2011Error
 from kafka2011.wire.walk import is_compiled
 
@@ -78,7 +80,9 @@ def _unavailable(name: str, error: ModuleNotFoundError) -> click.Command:
 @click.version_option(
     __version__, prog_name="kafka2011", message=f"%(prog)s %(version)s ({'compiled' if is_compiled else 'pure Python'})"
 )
-def kafka2011() -> None:
+@click.option("--client-config", type=click.Path(path_type=Path), help="File with client.* settings (TLS, login).")
+@click.option("--client", "pairs", multiple=True, metavar="NAME=VALUE", help="One client.* setting; may be repeated.")
+def kafka2011(client_config: Path | None, pairs: tuple[str, ...]) -> None:
     """The 2011 Kafka paper, running.
 
     \b
@@ -87,6 +91,9 @@ def kafka2011() -> None:
     echo hello | kafka2011 produce clicks   publish
     kafka2011 fetch clicks --offset begin   read back by offset
     """
+    if client_config is not None or pairs:
+        given = dict(pair.partition("=")[::2] for pair in pairs)
+        declare(client_config, given)
 
 
 def main() -> None:

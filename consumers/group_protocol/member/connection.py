@@ -11,6 +11,8 @@ import socket
 import struct
 
 from consumers.group_protocol.codec import ApiKey, Struct, decode_response, encode_request
+from consumers.group_protocol.member.login import log_in
+from kafka2011.client_security import client_security, client_tls
 from kafka2011.errors import ConnectionFailed, RequestTimedOut
 
 _SIZE = struct.Struct(">i")
@@ -32,6 +34,14 @@ class ModernConnection:
             raise ConnectionFailed(f"cannot reach the modern port at {host}:{port}: {error}; try again") from error
         self._socket.settimeout(timeout_s)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        tls, security = client_tls(), client_security()
+        if tls is not None:
+            try:
+                self._socket = tls.wrap_socket(self._socket, server_hostname=host)
+            except OSError as error:
+                raise self._broken(error) from error
+        if security.user is not None:
+            log_in(self.ask, security.user, security.password or "")
 
     def ask(self, key: ApiKey, version: int, body: Struct) -> Struct:
         """Send a request and wait for its answer."""
@@ -57,7 +67,9 @@ class ModernConnection:
         key, version, number = self._pending
         while (frame := self._frame()) is None:
             try:
-                if not select.select([self._socket], [], [], max(0.0, wait_s))[0]:
+                # What TLS has decrypted already is not seen by select.
+                decrypted = getattr(self._socket, "pending", int)()
+                if not decrypted and not select.select([self._socket], [], [], max(0.0, wait_s))[0]:
                     return None
                 data = self._socket.recv(1 << 16)
             except (OSError, ValueError) as error:
