@@ -150,8 +150,9 @@ class _Asker(threading.Thread):
             self._began = time.monotonic()
             while not self._over and not self._is_served():
                 time.sleep(INTERVAL_S)
-            self._waits.seconds.append(time.monotonic() - self._began)
-            self.served.set()
+            if self.served.is_set():
+                self._waits.seconds.append(time.monotonic() - self._began)
+            self.served.set()  # the first answer was waited for before anything began
             time.sleep(INTERVAL_S)
 
     def _is_served(self) -> bool:

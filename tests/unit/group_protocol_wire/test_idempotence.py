@@ -5,6 +5,7 @@ Spec: modern-group-protocol §14; research/reliability §2.7.
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from consumers.group_protocol.idempotence import WINDOW, Duplicate, Producers, R
 from consumers.group_protocol.producer_journal import PartitionJournal, ProducerIds
 from kafka2011.clock import ManualClock
 from kafka2011.errors import LogFailed, LogFull
+from kafka2011.failpoints import activate
 
 PID = 7
 TOP = 2**31 - 1
@@ -239,6 +241,28 @@ def test_no_producer_id_is_handed_out_twice(tmp_path: Path, monkeypatch: pytest.
     ProducerIds(path, broker_id=3).close()
     assert ProducerIds(path, broker_id=3).same_boot
     assert path.stat().st_mode & 0o777 == 0o600, "Issue 19 B10: as private as everything else"
+
+
+def test_a_full_disk_hands_out_no_id_and_takes_no_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Issue 19 B7: ids start without room; until there is some, asking for one is refused, and none is reused."""
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    path = tmp_path / "ids.json"
+    first = ProducerIds(path, broker_id=3).next()
+    with monkeypatch.context() as patched:
+        patched.setattr("consumers.group_protocol.producer_journal.os.fsync", full)
+        ids = ProducerIds(path, broker_id=3)
+        for call in (ids.open, ids.next, ids.next):
+            with pytest.raises(LogFull, match="no room"):
+                call()
+    ids.open()
+    assert ids.next() > first
+    journal = PartitionJournal(tmp_path / "t-0", 0)
+    with activate("producers.before_note", "raise:ENOSPC"), pytest.raises(LogFull, match="no room"):
+        journal.append(written(0, 0), lambda: None)
+    journal.append(written(0, 0), lambda: None)
 
 
 def test_only_so_many_producers_are_remembered(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from consumers.observatory import paper_links
+from consumers.observatory.broker_states import topics_view
 from consumers.observatory.frames import Film, load, save
 from consumers.observatory.lanes import lanes
 from consumers.observatory.metrics import exposition
@@ -20,6 +21,16 @@ def test_a_moment_is_the_last_frame_not_after_it() -> None:
 
     assert [seen.at(t)["t"] for t in (0, 1000, 2999, 9000)] == [1000, 1000, 2000, 3000]  # type: ignore[index]
     assert seen.at() is seen.at(3000)
+
+
+def test_missing_files_are_shown_with_their_partition() -> None:
+    """Issue 19 B8: what a broker says is gone stands in the frame, beside the files that are there."""
+    log = {"first_offset": 24, "flushed_offset": 36, "end_offset": 36, "size": 12, "segments": []}
+    gone = [{"file": "clicks-1/0.kafka", "start": 0, "end": 24}]
+    state = {"topics": {"clicks": {"partitions": {"0": log, "1": log}}}, "missing": {"clicks-1": gone}}
+    shown = topics_view({"7": state}, {})["clicks"]
+
+    assert [shown[name]["missing"] for name in ("7-0", "7-1")] == [[], gone]
 
 
 def test_an_empty_film_has_no_moment() -> None:
