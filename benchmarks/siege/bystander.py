@@ -54,12 +54,13 @@ class Bystander:
     """The process, seen from outside: ``with Bystander(address) as bystander: …; bystander.waits()``."""
 
     def __init__(self, address: Address) -> None:
-        self._mine, theirs = multiprocessing.Pipe()
+        self._mine, self._theirs = multiprocessing.Pipe()
         context = multiprocessing.get_context("spawn")
-        self._process = context.Process(target=_watch, args=(address, theirs), daemon=True)
+        self._process = context.Process(target=_watch, args=(address, self._theirs), daemon=True)
 
     def __enter__(self) -> Bystander:
         self._process.start()
+        self._theirs.close()  # so that the end of the process is the end of the pipe
         self._mine.recv()  # all three were served once
         return self
 
