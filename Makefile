@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 ARGS   ?=
 
-.PHONY: help demo test test-quick fuzz paper sanitize check sim model bench bench-07 bench-guard bench-peers bench-etl
+.PHONY: help demo test test-quick fuzz paper sanitize check sim model bench bench-07 bench-guard bench-peers bench-etl audit lock locked
 .PHONY: etl-matrix etl-machine fuzz-etl soak outage siege kills docker docs clean
 
 help:           ## this list
@@ -87,6 +87,20 @@ siege: $(READY) ## every attack seen so far, the matrix of acknowledgements, a f
 
 kills: $(READY) ## 200 kills of random processes in a cluster of three: nothing acknowledged may be lost (ten minutes)
 	$(BIN)/python -m benchmarks.kills $(ARGS)
+
+audit: $(READY) ## known weaknesses of what is installed (needs the network; says so when it cannot ask)
+	@$(BIN)/python -m pip install --quiet pip-audit || { echo "make audit: pip-audit cannot be installed here; nothing was checked"; exit 3; }
+	@$(BIN)/python -m pip_audit --skip-editable --progress-spinner off; code=$$?; \
+	if [ $$code -gt 1 ]; then echo "make audit: the advisory database cannot be reached; nothing was checked"; exit 3; fi; exit $$code
+
+lock: $(READY)  ## write constraints.txt: versions and hashes of everything a release is installed with
+	$(BIN)/python docs/lock.py
+
+locked:         ## install exactly what constraints.txt names, checked against its hashes
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes -r constraints.txt
+	$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps -e .
+	touch $(READY)
 
 docker: $(READY) ## build the images, bring the cluster up, smoke-test it, tear it down
 	$(BIN)/python docker/smoke.py $(ARGS)

@@ -15,6 +15,7 @@ from consumers.group_protocol.codec import ApiKey, Struct, decode_response, enco
 from consumers.group_protocol.connection import MOST_BEFORE_LOGIN, ModernProtocol
 from consumers.group_protocol.error_codes import ErrorCode
 from consumers.group_protocol.events import SaslRefused
+from consumers.group_protocol.handlers.table import HANDLERS
 from consumers.group_protocol.logins import MOST_WAITING, REFUSAL_PAUSE_S, Logins
 from consumers.group_protocol.sasl import PLAIN, SCRAM
 from consumers.group_protocol.users import Users
@@ -25,6 +26,7 @@ from kafka2011.events import Journal
 from tests.unit.broker.test_service import TestReactor
 
 USERS = Users({"alice": "wonderland"})
+LOGIN_KEYS = (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 RIGHT, WRONG = b"\0alice\0wonderland", b"\0alice\0guess"
 
 
@@ -79,6 +81,7 @@ class Door:
             reactor=self.reactor,
             users=USERS,
             tls=True,
+            untaken=SimpleNamespace(taken=lambda connection: None),
             logins=Logins(self.reactor, seldom, self.threads),  # type: ignore[arg-type]
         )
 
@@ -245,3 +248,16 @@ def test_a_login_ends_once(door: Door) -> None:
     _, answer = decode_response(ApiKey.SASL_AUTHENTICATE, 1, frames(transport.value())[-1])
     assert answer.error == ErrorCode.ILLEGAL_SASL_STATE
     assert str(protocol.principal) == "login:alice" and not transport.disconnecting
+
+
+@pytest.mark.parametrize("key", sorted(set(HANDLERS) - {ApiKey.API_VERSIONS, *LOGIN_KEYS}))
+def test_no_handler_is_reached_before_the_login(door: Door, monkeypatch: pytest.MonkeyPatch, key: ApiKey) -> None:
+    """Issue 20 C5: authentication comes first: nothing of any other request is parsed or answered before it."""
+    parsed: list[object] = []
+    monkeypatch.setattr("consumers.group_protocol.connection.decode_request", lambda *args: parsed.append(args))
+    protocol, transport = door.connect()
+    frame = key.to_bytes(2, "big") + b"\0\0" + b"\0\0\0\7" + b"\xff\xff" + b"\xff" * 100
+    protocol.dataReceived(len(frame).to_bytes(4, "big") + frame)
+
+    assert transport.disconnected and parsed == [] and transport.value() == b""
+    assert door.modern.broker.counters.closed == {"not_authenticated": 1}
