@@ -30,6 +30,10 @@
 
 typedef unsigned char Byte;
 
+/* Raised together with pure.VERSION whenever a name, an argument or a result changes: a build that was left over from
+ * before is then not used. */
+enum { VERSION = 1 };
+
 enum { HEAD_0 = 9, HEAD_1 = 10, CODEC_MASK = 3 };
 /* A set smaller than this is checked in less time than letting the lock go and taking it again costs. */
 enum { WORTH_LETTING_GO = 32 << 10 };
@@ -819,7 +823,8 @@ PyMODINIT_FUNC PyInit__walk(void)
     row_type = (PyTypeObject *)PyType_FromSpec(&row_spec);
     messages_type = (PyTypeObject *)PyType_FromSpec(&messages_spec);
     PyObject *hand = PyType_FromSpec(&hand_spec);
-    if (!row_type || !messages_type || !hand || PyModule_AddObjectRef(module, "Hand", hand) < 0 ||
+    if (!row_type || !messages_type || !hand || PyModule_AddIntConstant(module, "VERSION", VERSION) < 0 ||
+        PyModule_AddObjectRef(module, "Hand", hand) < 0 ||
         PyModule_AddObjectRef(module, "Row", (PyObject *)row_type) < 0) {
         Py_DECREF(module);
         return NULL;

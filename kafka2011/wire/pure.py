@@ -18,6 +18,9 @@ from typing import Any, TypeVar
 
 from isal.isal_zlib import crc32
 
+VERSION = 1
+"""Raised together with ``_walk.c``'s whenever a name, an argument or a result changes."""
+
 T = TypeVar("T")
 
 _magic_1 = struct.Struct(">iBBI")

@@ -18,6 +18,9 @@ try:
     from kafka2011.wire import _walk as compiled
 except ImportError:
     compiled = None  # type: ignore[assignment]  # no compiler was there when this was installed
+else:
+    if getattr(compiled, "VERSION", 0) != pure.VERSION:
+        compiled = None  # type: ignore[assignment]  # it was built from an older file: install again
 
 
 is_compiled = compiled is not None and os.environ.get("KAFKA2011_PURE", "") in ("", "0")

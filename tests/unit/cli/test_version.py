@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import subprocess
 import sys
 
@@ -37,3 +38,12 @@ def test_the_variable_is_no_setting() -> None:
         check=False,
     )
     assert told.returncode == 0, told.stderr
+
+
+@pytest.mark.skipif(walk.compiled is None, reason="the extension kafka2011.wire._walk was not compiled")
+def test_a_build_of_an_older_file_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After an update without a new install the pure walker is used, not one with other arguments."""
+    monkeypatch.delenv("KAFKA2011_PURE", raising=False)
+    assert runpy.run_module("kafka2011.wire.walk")["is_compiled"]
+    monkeypatch.setattr(walk.compiled, "VERSION", 0)
+    assert not runpy.run_module("kafka2011.wire.walk")["is_compiled"]
