@@ -16,7 +16,14 @@ from types import TracebackType
 
 from kafka2011.client import BrokerConnection
 from kafka2011.clock import SYSTEM_CLOCK, Clock
-from kafka2011.errors import InvalidMessageSize, Kafka2011Error, MessageTooLarge
+from kafka2011.errors import (
+    ConfigError,
+    InvalidMessage,
+    InvalidMessageSize,
+    Kafka2011Error,
+    MessageTooLarge,
+    WireError,
+)
 from kafka2011.wire import (
     DEFAULT_LIMITS,
     EARLIEST,
@@ -63,7 +70,8 @@ class SimpleConsumer:
     def fetch(self, topic: str, partition: int, offset: int, fetch_size: int = 1 << 20) -> list[MessageAndOffset]:
         """The messages at ``offset``, as many as fit; none at the end of the log.
 
-        A message larger than ``fetch_size`` is fetched with as much as it needs, up to ``max_fetch_size``.
+        None either for a topic nobody has written to: to a broker of 2011 that is an empty one. A message larger than
+        ``fetch_size`` is fetched with as much as it needs, up to ``max_fetch_size``.
         """
         return list(self._fetch(topic, partition, offset, fetch_size)[0])
 
@@ -121,19 +129,38 @@ class SimpleConsumer:
 
     def _fetch(self, topic: str, partition: int, offset: int, size: int) -> tuple[ReadSet, bool]:
         """The messages, and whether there were more than fit: then the log goes on for sure."""
+        _check_partition(topic, partition)
         while True:
             data = self._connection.fetch_view(FetchRequest(topic, partition, offset, size))
             try:
                 return read_set(data, offset, limits=self._limits), len(data) == size
-            except InvalidMessageSize:
+            except InvalidMessage as error:
+                raise _not_there(topic, partition, offset, error) from error
+            except InvalidMessageSize as error:
                 if len(data) < size:
-                    raise
+                    raise _not_there(topic, partition, offset, error) from error
                 if size >= self._max_fetch_size:
                     raise MessageTooLarge(
                         f"the message at offset {offset} of {topic}-{partition} does not fit into {size} bytes; "
                         "raise max_fetch_size"
                     ) from None
                 size = min(2 * size, self._max_fetch_size)
+
+
+def _check_partition(topic: str, partition: object) -> None:
+    """A partition here is a number of one broker; elsewhere it is written with its broker's, as in ``0-1``."""
+    if isinstance(partition, int):
+        return
+    broker, dash, number = str(partition).partition("-")
+    hint = f"{partition} is partition {number} of broker {broker}: connect to that one" if dash else "it is a number"
+    raise ConfigError(f"{topic}: partition {partition!r} cannot be asked for; {hint}")
+
+
+def _not_there(topic: str, partition: int, offset: int, error: WireError) -> WireError:
+    return type(error)(
+        f"no message can be read at offset {offset} of {topic}-{partition} ({error}): none begins there, or it is "
+        "damaged. Begin at earliest(), at latest(), or at the next_offset of a message"
+    )
 
 
 class Checkpoint:

@@ -151,9 +151,8 @@ def _by_offset(topic: str, partition: int, where: str, broker: str, timeout_s: f
         except KeyboardInterrupt:
             note("")
         except WireError as error:
-            hint = "begin at an offset that --format '%o' has shown, or look with `kafka2011 log verify` on the broker"
-            where = f"offset {offset} of {topic}-{partition}"
-            raise type(error)(f"no message can be read at {where}: {error}; {hint}") from error
+            hint = "--format '%o' shows offsets; `kafka2011 log verify` on the broker looks for damage"
+            raise type(error)(f"{error}; {hint}") from error
 
 
 def _forget(zookeeper: str, group: str) -> None:

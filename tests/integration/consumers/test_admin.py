@@ -9,12 +9,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from click.testing import CliRunner
 
-from consumers import Consumer, GroupHasMembers, Groups
+from consumers import Consumer, GroupHasMembers, Groups, SimpleConsumer
 from consumers.admin import UnknownGroup
 from consumers.cli.group import group
 from kafka2011 import Producer
 from kafka2011.client import BrokerConnection
-from kafka2011.errors import ConfigError
+from kafka2011.errors import ConfigError, WireError, WrongPartition
 from kafka2011.types import BrokerPartition
 from kafka2011.wire import AckLevel, encode_set
 from tests.integration.consumers.conftest import TOPIC, Arena
@@ -119,17 +119,34 @@ def test_the_plan_of_the_command_says_why_and_when(filled: Arena) -> None:
     assert "no segment is that old" in ran.stdout
 
 
+def test_a_simple_consumer_says_what_is_wrong(filled: Arena) -> None:
+    """An offset inside a message, and a partition as ``group describe`` prints it, are answered in words (22 A5)."""
+    broker = filled.brokers[0]
+    with SimpleConsumer(broker.host, broker.port) as consumer:
+        with pytest.raises(WireError, match="no message can be read at offset 3 of orders-0"):
+            consumer.fetch(TOPIC, 0, 3)
+        with pytest.raises(ConfigError, match="partition 1 of broker 0: connect to that one"):
+            consumer.fetch(TOPIC, "0-1", 0)  # type: ignore[arg-type]
+        with pytest.raises(WrongPartition, match="no such partition"):
+            consumer.fetch(TOPIC, 7, 0)
+        assert len(consumer.fetch(TOPIC, 0, consumer.earliest(TOPIC, 0))) == 10
+
+
 def test_created_first_a_key_keeps_its_partition(filled: Arena) -> None:
     """After create() a key sees every partition from its first message on (issue 22 A6)."""
     with Producer(zookeeper=filled.connect, sync=True) as producer:
         producer.create("keyed")
         for number in range(20):
             producer.send("keyed", b"%d" % number, key="member42")
-    counts = []
-    for broker in filled.brokers.values():
-        with BrokerConnection(broker.host, broker.port) as connection:
-            for partition in range(int(str(broker.options["num.partitions"]))):
-                counts.append(connection.offsets("keyed", partition)[0])
 
-    assert len(counts) == 4
-    assert len([end for end in counts if end]) == 1
+    def ends() -> list[int]:
+        found = []
+        for broker in filled.brokers.values():
+            with BrokerConnection(broker.host, broker.port) as connection:
+                for partition in range(int(str(broker.options["num.partitions"]))):
+                    found.append(connection.offsets("keyed", partition)[0])
+        return found
+
+    size = sum(len(encode_set([b"%d" % number])) for number in range(20))
+    until(lambda: sum(ends()) == size, "all messages are flushed")
+    assert sorted(ends()) == [0, 0, 0, size]
