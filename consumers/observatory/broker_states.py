@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
 State = dict[str, Any]
@@ -47,11 +47,25 @@ def topics_view(states: Mapping[str, State], before: dict[str, dict[str, Any]]) 
     return topics
 
 
-def modern_groups(states: Mapping[str, State]) -> dict[str, dict[str, Any]]:
-    """The groups of today's protocol. The broker that has members coordinates; another may remember only offsets."""
-    groups: dict[str, dict[str, Any]] = {}
-    for state in states.values():
+def readable_ends(topics: Mapping[str, Mapping[str, Any]], alive: Set[str]) -> dict[str, dict[str, int]]:
+    """Topic -> partition -> end of what can be read, of the partitions whose broker is registered."""
+    return {
+        topic: {name: log["flushed"] for name, log in logs.items() if name.partition("-")[0] in alive}
+        for topic, logs in topics.items()
+    }
+
+
+def modern_groups(states: Mapping[str, State], alive: Set[str]) -> dict[str, dict[str, Any]]:
+    """The groups of today's protocol. The broker that has members coordinates; another may remember only offsets.
+
+    What a broker said before it went is believed only where no broker that is there knows the group.
+    """
+    gone: dict[str, dict[str, Any]] = {}
+    here: dict[str, dict[str, Any]] = {}
+    for number, state in states.items():
+        groups = here if number in alive else gone
+        away = {} if number in alive else {"state": f"broker {number}, its coordinator, is gone"}
         for name, known in state.get("plugins", {}).get("modern", {}).get("groups", {}).items():
             if name not in groups or known["members"]:
-                groups[name] = {"kind": "modern"} | known
-    return groups
+                groups[name] = {"kind": "modern"} | known | away
+    return gone | here

@@ -15,10 +15,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from consumers.observatory.broker_states import broker_view, modern_groups, topics_view
+from consumers.observatory.broker_states import broker_view, modern_groups, readable_ends, topics_view
 from consumers.observatory.frames import Frame
 from consumers.observatory.journals import MOST_PER_LOOK, Journals
 from consumers.observatory.loads import Loads
+from consumers.observatory.readers import Readers
 from consumers.observatory.registry_tree import Tree, changes, read_tree, shared
 from kafka2011.clock import SYSTEM_CLOCK, Clock
 from zk_registry.operations import RegistryError
@@ -47,6 +48,7 @@ class Collector:
         self._session, self._deliver, self._every_s, self._clock = session, deliver, every_s, clock
         self._wanted, self._cluster_dir = wanted, cluster_dir
         self._journals = Journals(cluster_dir / "journal" if cluster_dir else None)
+        self._readers = Readers(cluster_dir)
         self._loads = Loads(reports) if reports else None
         self._known: dict[str, dict[str, Any]] = {}
         self._states: dict[str, dict[str, Any]] = {}
@@ -97,15 +99,19 @@ class Collector:
                 self._states[number] = state
             events += self._told_by_broker(number, told)
         self._topics = topics_view(self._states, self._topics)
-        members = {m for group in self._tree.groups.values() for m in group["members"]}
+        alive = {number for number, known in self._known.items() if known["alive"]}
+        groups = self._tree.groups | modern_groups(self._states, alive)
+        members = {m for group in groups.values() for m in group["members"]}
+        names = {m: name for m, name in self._journals.names.items() if m in members}
         return {
             "t": now,
             "brokers": {number: broker_view(known, self._states.get(number)) for number, known in self._known.items()},
             "topics": self._topics,
-            "groups": self._tree.groups | modern_groups(self._states),
+            "groups": groups,
             "tree": self._tree.nodes,
             "changes": changed,
-            "names": {m: name for m, name in self._journals.names.items() if m in members},
+            "names": names,
+            "not_reading": self._readers.not_reading(now, groups, readable_ends(self._topics, alive), names),
             "events": sorted(events, key=lambda event: int(event["t"]))[-MOST_PER_LOOK:],
             "loads": self._loads.read() if self._loads else [],
         }
@@ -165,7 +171,7 @@ def _shaped(known: dict[str, Any], number: str, state: dict[str, Any]) -> dict[s
     """The state, if a frame can be made of it; what is not a broker's raises one of NOT_A_BROKER."""
     broker_view(known, state)
     topics_view({number: state}, {})
-    modern_groups({number: state})
+    modern_groups({number: state}, {number})
     return state
 
 

@@ -11,6 +11,7 @@ A frame is plain JSON, because it is recorded, replayed and sent as it is:
 | tree | [[path, value, session or null, watched], …] |
 | changes | [[path, "new" or "gone", session], …] since the frame before |
 | names | consumer id -> name of its process, where known |
+| not_reading | consumer id -> "dead", "paused" or "stuck": registered, and yet it does not read |
 | events | what the journals said since the frame before |
 | loads | reports of the last loads |
 
@@ -82,6 +83,12 @@ class Film:
             if int(frame["t"]) <= end:
                 found.append(frame)
         return found[::-1]
+
+
+def broker_is_gone(frame: Frame, number: str) -> bool:
+    """True if a broker was seen once and is not registered in this frame: nobody can read what it holds."""
+    known = frame["brokers"].get(number)
+    return known is not None and not known["alive"]
 
 
 def _parts(frame: Frame) -> int:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from consumers.observatory.frames import Film, Frame
+from consumers.observatory.frames import Film, Frame, broker_is_gone
 from consumers.observatory.lanes import lanes
+from consumers.observatory.readers import BROKER_GONE, called
 
 WINDOW_MS = 180_000
 TREE_NODES = 2_000
@@ -114,14 +115,25 @@ def _topic(topic: str, frame: Frame) -> dict[str, Any]:
         group: known["offsets"].get(topic, {}) for group, known in frame["groups"].items() if topic in known["offsets"]
     }
     shown = sorted(frame["topics"][topic].items(), key=lambda item: _numbers(item[0]))[:PARTITIONS]
-    return {
-        "name": topic,
-        "partitions": [
-            known
-            | {"name": name, "groups": {group: offsets[name] for group, offsets in stored.items() if name in offsets}}
-            for name, known in shown
-        ],
-    }
+    partitions = []
+    for name, known in shown:
+        groups = {group: offsets[name] for group, offsets in stored.items() if name in offsets}
+        broker = name.partition("-")[0]
+        gone = int(broker) if broker_is_gone(frame, broker) else None
+        seen = known | {"name": name, "groups": groups, "gone": gone}
+        partitions.append(seen if gone is None else seen | _proved_ends(known, groups))
+    return {"name": topic, "partitions": partitions}
+
+
+def _proved_ends(known: dict[str, Any], groups: dict[str, int]) -> dict[str, Any]:
+    """The ends of a log whose broker is gone, seen at the last look.
+
+    It grew after that look: what a group has stored was readable.
+    """
+    flushed = max([known["flushed"], *groups.values()])
+    *files, (start, size, flushed_size) = known["segments"] or [[known["first"], 0, 0]]
+    grown = [start, max(size, flushed - start), max(flushed_size, flushed - start)]
+    return {"flushed": flushed, "end": max(known["end"], flushed), "segments": [*files, grown]}
 
 
 def _numbers(name: str) -> tuple[int, ...]:
@@ -199,7 +211,9 @@ def _group(group: str, frame: Frame, window: list[Frame]) -> dict[str, Any]:
     names = frame.get("names", {})
     for row in rows:
         row["behind_ms"] = _behind_ms(row, frame, window)
-        row["name"] = names.get(row["owner"], row["owner"])
+        row["name"] = called(row["owner"], names) if row["owner"] else None
+        away = BROKER_GONE if broker_is_gone(frame, row["partition"].partition("-")[0]) else ""
+        row["state"] = frame.get("not_reading", {}).get(row["owner"]) or away
     steps = window[:: max(1, len(window) // 60)]
     return {
         "name": group,

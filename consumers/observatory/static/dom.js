@@ -35,10 +35,6 @@ export function table(caption, columns, rows) {
   return el("div", { class: "scroll" }, el("table", {}, caption ? el("caption", {}, caption) : null, el("thead", {}, el("tr", {}, head)), el("tbody", {}, body)));
 }
 
-// Okabe-Ito, repeated with the number beside it: colour is never the only sign.
-const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a900", "#7f7f7f"];
-export const colour = (index) => COLOURS[index % COLOURS.length];
-
 export function bytes(n) {
   if (n === null || n === undefined) return "–";
   const units = ["B", "KB", "MB", "GB", "TB"];

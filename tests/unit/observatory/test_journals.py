@@ -95,7 +95,7 @@ def test_the_broker_with_the_members_speaks_for_a_modern_group() -> None:
     full = {"state": "Stable", "members": ["m"], "owners": {}, "offsets": {}}
     states = {n: {"plugins": {"modern": {"groups": {"g": known}}}} for n, known in enumerate((empty, full, empty))}
 
-    assert modern_groups({str(n): state for n, state in states.items()})["g"]["members"] == ["m"]
+    assert modern_groups({str(n): state for n, state in states.items()}, {"0", "1", "2"})["g"]["members"] == ["m"]
 
 
 def test_a_fault_is_over_when_every_partition_has_an_owner_again() -> None:

@@ -12,8 +12,15 @@ export function draw(view) {
     group ? [el("h2", {}, group.name), trend(group),
       table("Lag in bytes is exact: both ends are byte positions. “Behind” is how long ago the log ended where the group is now.",
         [["topic"], ["partition"], ["owner"], ["stored offset", 1], ["flushed end", 1], ["lag", 1], ["behind", 1]],
-        group.partitions.map((p) => [p.topic, p.partition, p.owner ? el("span", { title: p.owner }, p.name) : el("span", { class: "warn" }, "nobody"), count(p.offset), count(p.end), bytes(p.lag), behind(p)]))] : null,
+        group.partitions.map((p) => [p.topic, p.partition, owner(p), count(p.offset), count(p.end), bytes(p.lag), behind(p)]))] : null,
     links(view, "offsets"), links(view, "delivery"));
+}
+
+// Who is registered as the owner, and whether that one reads.
+function owner(p) {
+  if (!p.owner) return el("span", { class: "warn" }, "nobody");
+  const state = p.state ? el("strong", { class: "bad" }, ` (${p.state}: nobody reads it)`) : null;
+  return el("span", { title: p.owner }, p.name, state);
 }
 
 const behind = (p) => (p.lag === null ? "–" : p.behind_ms === null ? "long" : ago(p.behind_ms));
