@@ -13,8 +13,8 @@ from benchmarks.siege.attacks_2011 import wrapper
 from benchmarks.siege.field import Broken, Field, MiB, Row
 from consumers.group_protocol.batches import HEAD_SIZE, encode_batch
 from consumers.group_protocol.codec import ApiKey, Struct
-from consumers.group_protocol.compression import GZIP, ZSTD
 from kafka2011.wire import ProduceRequest, encode_set
+from since2011.wire.compression import GZIP, ZSTD
 from tests.integration.group_protocol_wire.wire_client import produce_body
 
 _CRC_AT, _ATTRIBUTES_AT = 17, 21

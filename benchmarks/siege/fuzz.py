@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
-PACKAGES = ["kafka2011", "zk_registry", "consumers", "benchmarks.siege.fuzz_targets"]
+PACKAGES = ["kafka2011", "zk_registry", "since2011", "consumers", "benchmarks.siege.fuzz_targets"]
 
 
 def is_guided() -> bool:
