@@ -33,22 +33,24 @@ def check(data: bytes | memoryview, pos: int, wrappers: bool, /) -> tuple[int, i
 
     With ``wrappers`` a compressed entry counts as plain: it is not opened.
     """
+    if not isinstance(data, bytes):
+        data = bytes(data)  # of which slices are quick
     count = largest = 0
     end, unpack = len(data), _magic_1.unpack_from
-    last = end - _magic_1.size
+    last, codec = end - _magic_1.size, 0 if wrappers else 3
     while pos <= last:
         n, magic, attributes, crc = unpack(data, pos)
         after = pos + 4 + n
-        if magic == 1 and 6 <= n <= end - pos - 4 and (wrappers or not attributes & 3):
-            head = 10
-        elif magic == 0 and 5 <= n <= end - pos - 4:
-            crc, head = _magic_0.unpack_from(data, pos)[2], 9
+        if magic == 1 and n >= 6 and after <= end and not attributes & codec:
+            payload = data[pos + 10 : after]
+        elif magic == 0 and n >= 5 and after <= end:
+            crc, payload = _magic_0.unpack_from(data, pos)[2], data[pos + 9 : after]
         else:
             return pos, count, largest
-        if crc32(data[pos + head : after]) != crc:
+        if crc32(payload) != crc:
             return pos, count, largest
-        if after - pos - head > largest:
-            largest = after - pos - head
+        if len(payload) > largest:
+            largest = len(payload)
         count += 1
         pos = after
     if _is_empty_magic_0(data, pos):
@@ -105,6 +107,8 @@ def cut(
 
     ``base`` is the offset of the first byte of ``data``.
     """
+    if not isinstance(data, bytes):
+        data = bytes(data)  # of which slices are quick
     start, end, unpack = pos, len(data), _magic_1.unpack_from
     payloads: list[bytes] = []
     offsets = [base + pos]
@@ -113,10 +117,10 @@ def cut(
     while pos <= last:
         n, magic, attributes, crc = unpack(data, pos)
         after = pos + 4 + n
-        if one and magic == 1 and 6 <= n <= end - pos - 4 and not attributes & 3:
-            payload = bytes(data[pos + 10 : after])
-        elif not one and magic == 0 and 5 <= n <= end - pos - 4:
-            crc, payload = _magic_0.unpack_from(data, pos)[2], bytes(data[pos + 9 : after])
+        if magic == 1 and one and n >= 6 and after <= end and not attributes & 3:
+            payload = data[pos + 10 : after]
+        elif magic == 0 and not one and n >= 5 and after <= end:
+            crc, payload = _magic_0.unpack_from(data, pos)[2], data[pos + 9 : after]
         else:
             break
         if crc32(payload) != crc:
@@ -131,7 +135,7 @@ def cut(
     return pos, Row(kind, memoryview(data)[start:pos], 10 if one else 9, payloads, offsets)
 
 
-def _is_empty_magic_0(data: bytes | memoryview, pos: int) -> bool:
+def _is_empty_magic_0(data: bytes, pos: int) -> bool:
     """Tell whether the last entry is the one that is shorter than a head of magic 1."""
     return len(data) - pos == _magic_0.size and _magic_0.unpack_from(data, pos) == (5, 0, 0)
 
