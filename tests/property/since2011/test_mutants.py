@@ -1,0 +1,154 @@
+"""The track record of the modern log's machine: it catches every one of these bugs, many of them once real."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from unittest.mock import PropertyMock, patch
+
+import pytest
+from hypothesis import Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from since2011.log import cleaner, recovery, truncation
+from since2011.log.cleaner import OffsetMap
+from since2011.log.indexes import OffsetIndex, TimeIndex
+from since2011.log.log import ModernLog
+from since2011.log.producer_state import ProducerState
+from since2011.wire.record_batch import BatchHeader
+from since2011.wire.records import Record
+from tests.property.since2011.machine import ModernLogMachine, quick
+
+Mutant = AbstractContextManager[object]
+
+_hunt = settings(quick, max_examples=300, phases=[Phase.generate], report_multiple_bugs=False)
+
+
+def torn_tail_stays() -> Mutant:
+    """Recovery finds the torn tail and leaves it."""
+    return patch.object(recovery._Loader, "_cut", lambda *args: None)
+
+
+def crash_forgets_producers() -> Mutant:
+    """After a crash nothing is known of producers (KAFKA-5431)."""
+    return patch.object(recovery, "restore_producers", lambda log, upto: log.producers.restore((), upto))
+
+
+def a_cut_keeps_the_producers() -> Mutant:
+    """A follower that cuts its log keeps what producers wrote beyond the cut (KAFKA-7190)."""
+    return patch.object(truncation, "restore_producers", lambda log, upto: None)
+
+
+def open_transactions_hold_back_nobody() -> Mutant:
+    """The last stable offset is the high watermark (kop 1283)."""
+    return patch.object(ProducerState, "first_open_offset", PropertyMock(return_value=None))
+
+
+def aborted_transactions_are_looked_for_in_one_segment() -> Mutant:
+    """Only the index of the segment that is read is asked, not those of later ones."""
+
+    def aborted(self: ModernLog, part: object) -> list[object]:
+        entries = part.segment.txn_index.entries  # type: ignore[attr-defined]
+        return [entry for entry in entries if entry.last_offset >= part.first_offset]  # type: ignore[attr-defined]
+
+    return patch.object(ModernLog, "aborted", aborted)
+
+
+def an_abort_is_not_indexed() -> Mutant:
+    """The marker of an abort is written, its index entry is not."""
+    real = ModernLog.producers_ended
+
+    def ended(self: ModernLog, header: BatchHeader, batch: bytes) -> None:
+        real(self, header, batch)
+
+    return patch.object(ModernLog, "producers_ended", ended)
+
+
+def the_latest_is_dropped() -> Mutant:
+    """The cleaner keeps a record only if it is later than the latest of its key."""
+
+    def is_latest(self: OffsetMap, record: Record) -> bool:
+        return record.key is not None and record.offset > self.offsets.get(record.key, -1)
+
+    return patch.object(OffsetMap, "is_latest", is_latest)
+
+
+def aborted_records_count_for_the_map() -> Mutant:
+    """A record of an aborted transaction makes the committed one before it look old."""
+    return patch.object(cleaner._AbortedData, "holds", lambda self, header: False)
+
+
+def an_index_entry_names_the_first_offset() -> Mutant:
+    """The index maps an offset to the position after its batch."""
+    real = OffsetIndex.append
+    return patch.object(OffsetIndex, "append", lambda self, offset, position: real(self, offset - 1, position))
+
+
+def time_entries_are_forgotten_at_a_roll() -> Mutant:
+    """The last time entry of a segment is not written."""
+    return patch.object(TimeIndex, "maybe_append", lambda self, timestamp, offset: None)
+
+
+def retries_are_stored_twice() -> Mutant:
+    """A retry is not known as one."""
+    return patch.object(ProducerState, "duplicate_of", lambda self, header: None)
+
+
+def a_marker_ends_nothing() -> Mutant:
+    """A commit leaves the transaction open (a hanging transaction, KAFKA-9144)."""
+    real = ProducerState.ended
+
+    def ended(self: ProducerState, header: BatchHeader, marker: object) -> object:
+        known = self.producers.get(header.producer_id)
+        first = -1 if known is None else known.current_txn_first_offset
+        found = real(self, header, marker)  # type: ignore[arg-type]
+        if first >= 0 and marker.committed:  # type: ignore[attr-defined]
+            self.producers[header.producer_id].current_txn_first_offset = first
+            self._open[first] = header.producer_id
+        return found
+
+    return patch.object(ProducerState, "ended", ended)
+
+
+def a_read_goes_beyond_the_watermark() -> Mutant:
+    """A read of committed records ends with the segment."""
+    return patch.object(ModernLog, "_position", staticmethod(lambda segment, offset: segment.size))
+
+
+def sequences_are_not_checked() -> Mutant:
+    """Whatever sequence comes is taken, and a retry of a batch beyond the last is stored."""
+
+    def duplicate_of(self: ProducerState, header: BatchHeader) -> None:
+        return None
+
+    return patch.multiple(ProducerState, duplicate_of=duplicate_of, check=lambda self, header: None)
+
+
+MUTANTS = [
+    torn_tail_stays,
+    crash_forgets_producers,
+    a_cut_keeps_the_producers,
+    open_transactions_hold_back_nobody,
+    aborted_transactions_are_looked_for_in_one_segment,
+    an_abort_is_not_indexed,
+    the_latest_is_dropped,
+    aborted_records_count_for_the_map,
+    an_index_entry_names_the_first_offset,
+    time_entries_are_forgotten_at_a_roll,
+    retries_are_stored_twice,
+    a_marker_ends_nothing,
+    a_read_goes_beyond_the_watermark,
+    sequences_are_not_checked,
+]
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
+def test_the_machine_catches(mutant: Callable[[], Mutant]) -> None:
+    """A log with this bug does not pass the machine (issue 25)."""
+    with mutant(), pytest.raises(Exception):  # noqa: B017, PT011 - whatever it is, it is noticed
+        run_state_machine_as_test(ModernLogMachine, settings=_hunt)
+
+
+def test_the_machine_passes_what_is_right() -> None:
+    """The control: without a bug the same hunt finds nothing."""
+    run_state_machine_as_test(ModernLogMachine, settings=settings(_hunt, max_examples=30))
