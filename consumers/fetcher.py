@@ -13,6 +13,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from consumers.events import FetcherBack, FetcherWaiting, OffsetReset, PartitionStuck
 from kafka2011.client import BrokerConnection
@@ -22,6 +23,7 @@ from kafka2011.errors import (
     Kafka2011Error,
     MessageTooLarge,
     OffsetOutOfRange,
+    PortSpeaksTls,
     UnknownError,
     WireError,
     WrongPartition,
@@ -45,6 +47,7 @@ RESET_POLICIES = ("smallest", "largest", "raise")
 _SMALLEST_SHARE = 64 * 1024
 _IDLE_S, _LONGEST_IDLE_S = 0.002, 0.1
 _AWAY_S, _LONGEST_AWAY_S = 0.05, 1.0
+_connection = partial(BrokerConnection, connect_timeout_s=1.0)  # short: the fetcher itself waits for a dead broker
 
 
 class PoisonMessage(Kafka2011Error):
@@ -167,7 +170,8 @@ class Fetcher:
             # Nobody may wait for messages that will not come: whatever it is, the streams say so.
             with self._changed:
                 for reading in list(self._readings.values()):
-                    failure = Kafka2011Error(f"reading {reading.source} from {self.address} failed: {error!r}")
+                    told = str(error) if isinstance(error, Kafka2011Error) else repr(error)
+                    failure = Kafka2011Error(f"reading {reading.source} from {self.address} failed: {told}")
                     self._stuck(reading, reading.offset or 0, failure)
         finally:
             self._connection.close()
@@ -177,6 +181,8 @@ class Fetcher:
         while readings := self._next_round():
             try:
                 got = self._round(readings)
+            except PortSpeaksTls:
+                raise  # waiting would not help: the streams say so
             except (Kafka2011Error, OSError) as error:
                 if away == _AWAY_S:
                     self._journal.emit(FetcherWaiting(broker=str(self.address), reason=str(error)))
@@ -342,8 +348,3 @@ class Fetcher:
                     PartitionStuck(topic=source.topic, partition=source.partition, offset=offset, reason=str(error))
                 )
                 self._on_error(source, error)
-
-
-def _connection(host: str, port: int) -> BrokerConnection:
-    # Short attempts: the fetcher itself waits for a dead broker.
-    return BrokerConnection(host, port, connect_timeout_s=1.0)

@@ -18,14 +18,18 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import ParamSpec, TypeVar
 
-from kafka2011.client_security import client_tls
+from kafka2011.client_security import client_tls, speaks_tls
 from kafka2011.clock import SYSTEM_CLOCK, Clock
 from kafka2011.errors import (
+    AnswerLost,
+    CannotConnect,
     ConnectionFailed,
     InvalidMessageSize,
     Kafka2011Error,
     OffsetOutOfRange,
+    PortSpeaksTls,
     RequestTimedOut,
+    SendBroken,
     WireError,
 )
 from kafka2011.wire import (
@@ -59,24 +63,6 @@ def _multifetch(fetches: Sequence[FetchRequest]) -> tuple[bytes, int]:
     return MultiFetchRequest(tuple(fetches)).encode(), 2 + sum(6 + fetch.max_size for fetch in fetches)
 
 
-class CannotConnect(ConnectionFailed):
-    """The broker could not be reached, so nothing was sent: trying again, or elsewhere, is safe."""
-
-    definite = True
-
-
-class SendBroken(ConnectionFailed):
-    """The connection broke while sending. The kernel had taken ``accepted`` bytes; what lies beyond never left."""
-
-    def __init__(self, text: str, accepted: int) -> None:
-        super().__init__(text)
-        self.accepted = accepted
-
-
-class AnswerLost(ConnectionFailed):
-    """The connection broke between request and answer: the request may have had its effect."""
-
-
 class BrokerConnection:
     """One connection to one broker, opened lazily. Thread: one at a time.
 
@@ -101,6 +87,7 @@ class BrokerConnection:
         self._socket: socket.socket | None = None
         self._poll = select.poll()
         self._owner_pid = 0
+        self._heard = False  # an answer, ever
         self._last_size = 0
         """Bytes of the last answer: the next one is expected to have as many."""
         self._ahead: tuple[bytes, int] | None = None
@@ -271,11 +258,17 @@ class BrokerConnection:
             ) from error
         except OSError as error:
             self.close()
+            if not (got or self._heard) and self._tls is None and speaks_tls(self.host, self.port):
+                raise PortSpeaksTls(
+                    f"{self} speaks TLS and was spoken to in the clear, so it understood nothing; declare whom to "
+                    "trust: kafka2011 --client client.tls.ca=FILE …, or KAFKA2011_CLIENT_TLS_CA=FILE"
+                ) from error
             raise AnswerLost(f"lost the connection to {self} while waiting for an answer: {error}") from error
         if got > wanted:
             self.close()
             raise InvalidMessageSize(f"{self} sent {got - wanted} bytes nobody asked for; connection closed")
         connection.settimeout(self._timeout_s)
+        self._heard = True
         self._last_size = min(wanted, _LARGEST_GUESS)
         return memoryview(buffer)[4:wanted]
 

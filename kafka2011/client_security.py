@@ -13,6 +13,7 @@ Flags become environment variables, so that processes which are started (Spark's
 from __future__ import annotations
 
 import os
+import socket
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -89,6 +90,22 @@ def client_security() -> ClientSecurity:
 def client_tls() -> ssl.SSLContext | None:
     """The TLS of every client of this process that was not given one."""
     return client_security().context()
+
+
+def speaks_tls(host: str, port: int, timeout_s: float = 1.0) -> bool:
+    """Whether a port that hung up on us answers in TLS. Its certificate is not looked at, and nothing is said to it.
+
+    It has to be asked: OpenSSL sends no alert to who does not begin as TLS does.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    try:
+        with socket.create_connection((host, port), timeout_s) as line, context.wrap_socket(line, server_hostname=host):
+            return True
+    except ssl.SSLError as error:
+        return "ALERT" in (error.reason or "")  # a refusal, but in TLS
+    except (OSError, ValueError):
+        return False
 
 
 def declare(file: Path | None, pairs: Mapping[str, str]) -> None:

@@ -19,6 +19,10 @@
     │   └── LogDirectoryInUse     another process holds the directory
     ├── ConfigError
     ├── ConnectionFailed          could not reach, or lost, a broker        retriable
+    │   ├── CannotConnect         nothing was sent                          definite
+    │   ├── SendBroken            broken while sending
+    │   ├── AnswerLost            broken between request and answer
+    │   └── PortSpeaksTls         it speaks TLS, and we did not             definite, not retriable
     ├── RequestTimedOut           no answer in time                         retriable, not definite
     ├── NotDelivered              a producer gave messages up               not definite
     └── ProducerClosed / QueueFull
@@ -146,6 +150,31 @@ class ConnectionFailed(Kafka2011Error):
 
     retriable = True
     definite = False
+
+
+class CannotConnect(ConnectionFailed):
+    """The broker could not be reached, so nothing was sent: trying again, or elsewhere, is safe."""
+
+    definite = True
+
+
+class SendBroken(ConnectionFailed):
+    """The connection broke while sending. The kernel had taken ``accepted`` bytes; what lies beyond never left."""
+
+    def __init__(self, text: str, accepted: int) -> None:
+        super().__init__(text)
+        self.accepted = accepted
+
+
+class AnswerLost(ConnectionFailed):
+    """The connection broke between request and answer: the request may have had its effect."""
+
+
+class PortSpeaksTls(ConnectionFailed):
+    """We spoke in the clear where TLS is spoken: nothing was understood, and trying again changes nothing."""
+
+    retriable = False
+    definite = True
 
 
 class RequestTimedOut(Kafka2011Error):

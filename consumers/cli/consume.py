@@ -16,6 +16,7 @@ from consumers.admin import Groups
 from consumers.algorithm1.assign import RULES
 from consumers.algorithm1.consumer import Consumer
 from consumers.algorithm1.editions import EDITIONS
+from consumers.events import FetcherWaiting
 from consumers.simple import SimpleConsumer
 from kafka2011.cli.message_format import Render, choose_format
 from kafka2011.cli.offset_choice import find_start
@@ -23,7 +24,7 @@ from kafka2011.cli.output import CONTEXT, PARTITION, broker_option, fail, host_a
 from kafka2011.client import BrokerConnection
 from kafka2011.clock import SYSTEM_CLOCK
 from kafka2011.errors import WireError
-from kafka2011.events import log_lines
+from kafka2011.events import Entry, log_lines
 from kafka2011.types import BrokerPartition
 from kafka2011.wire import MessageAndOffset
 
@@ -100,6 +101,8 @@ def consume(
         if verbose:
             logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(message)s")
             log_lines(consumer.journal)
+        else:
+            consumer.journal.subscribe(_tell_of_waiting)
         try:
             if topic is not None:
                 stream = consumer.create_message_streams(topic)[0]
@@ -130,6 +133,12 @@ class Output:
         sys.stdout.buffer.flush()
         self.n_messages += 1
         return self.n_messages != self._count
+
+
+def _tell_of_waiting(entry: Entry) -> None:
+    """Say why nothing comes: a broker that does not let us in is waited for, like one that is away."""
+    if isinstance(entry.event, FetcherWaiting):
+        note(f"waiting for {entry.event.broker}: {entry.event.reason}")
 
 
 def _by_offset(topic: str, partition: int, where: str, broker: str, timeout_s: float | None, out: Output) -> None:

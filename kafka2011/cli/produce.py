@@ -15,8 +15,15 @@ from typing import BinaryIO
 import click
 
 from kafka2011.cli.output import CONTEXT, PARTITION, check_topic, counted, fail, note
-from kafka2011.client import AnswerLost, BrokerConnection, CannotConnect
-from kafka2011.errors import InvalidMessageSize, MessageTooLarge, OffsetOutOfRange
+from kafka2011.client import BrokerConnection
+from kafka2011.errors import (
+    AnswerLost,
+    CannotConnect,
+    InvalidMessageSize,
+    MessageTooLarge,
+    OffsetOutOfRange,
+    PortSpeaksTls,
+)
 from kafka2011.producer import Codec, Producer, Router, StaticRouter, parse_brokers
 from kafka2011.producer.carrier import Acks
 from kafka2011.producer.routing import zookeeper_router
@@ -81,12 +88,13 @@ def produce(
     check_topic(topic)
     if partition is not None:
         _check_partition(topic, partition, parse_brokers(broker))
-    elif zookeeper is None and acks == "none":
-        _check_port(topic, parse_brokers(broker))
+    router = _router(broker, zookeeper, partition)
+    if partition is None and acks == "none":
+        _check_ports(topic, router)
     report = _Progress(sys.stderr.isatty() if progress is None else progress)
     drops = _Drops()
     producer = Producer(
-        _router(broker, zookeeper, partition),
+        router,
         batch_size=batch_size,
         codec=Codec[codec.upper()],
         acks=acks,
@@ -134,15 +142,17 @@ def _check_partition(topic: str, partition: int, brokers: Sequence[BrokerAddress
             connection.fetch(topic, partition, 0, 0)
 
 
-def _check_port(topic: str, brokers: Sequence[BrokerAddress]) -> None:
+def _check_ports(topic: str, router: Router) -> None:
     """Ask before sending: a port that speaks something else (TLS) takes the bytes too, and nobody would notice."""
-    for address in brokers:
+    for broker_id in sorted({candidate.broker_id for candidate in router.partitions(topic)}):
+        address = router.address(broker_id)
         with BrokerConnection(address.host, address.port, connect_timeout_s=1.0) as connection:
             try:
                 connection.offsets(topic, 0)
             except CannotConnect:
-                continue  # another of the list may be there; the producer says so if none is
-            except (AnswerLost, InvalidMessageSize) as error:
+                continue  # another one may be there; the producer says so if none is
+            except (AnswerLost, InvalidMessageSize, PortSpeaksTls) as error:
+                router.close()
                 fail(
                     f"{address} does not answer as a 2011 port: {error}; nothing was sent. "
                     "If it speaks TLS, declare it: kafka2011 --client client.tls.ca=FILE produce …"

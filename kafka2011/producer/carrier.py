@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from kafka2011.client import BrokerConnection, CannotConnect, SendBroken
-from kafka2011.errors import ConnectionFailed, Kafka2011Error
+from kafka2011.client import BrokerConnection
+from kafka2011.errors import CannotConnect, ConnectionFailed, Kafka2011Error, SendBroken
 from kafka2011.events import Journal
 from kafka2011.producer.batch import Batching, Lane, Parcel, payload_of, requests, sets
 from kafka2011.producer.counters import Counters

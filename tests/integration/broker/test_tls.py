@@ -11,9 +11,9 @@ import pytest
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding
 
 from kafka2011.broker.tls import tls_options
-from kafka2011.client import BrokerConnection, CannotConnect
+from kafka2011.client import BrokerConnection
 from kafka2011.config import load_config
-from kafka2011.errors import ConfigError, ConnectionFailed
+from kafka2011.errors import CannotConnect, ConfigError, ConnectionFailed
 from kafka2011.testing import BrokerProcess
 from kafka2011.wire import encode_set
 from tests.certificates import Identity, issue

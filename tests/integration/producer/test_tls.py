@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kafka2011.client import BrokerConnection, CannotConnect
+from kafka2011.client import BrokerConnection
+from kafka2011.errors import CannotConnect
 from kafka2011.producer import Producer
 from kafka2011.testing import BrokerProcess
 from kafka2011.wire import decode_set

@@ -11,9 +11,9 @@ from consumers.group_protocol.broker_plugin import ModernPlugin
 from kafka2011.broker.doors import address_2011, advertised_host
 from kafka2011.broker.plugins import broker_config
 from kafka2011.broker.service import Broker
-from kafka2011.client import BrokerConnection, CannotConnect
+from kafka2011.client import BrokerConnection
 from kafka2011.config import load_config
-from kafka2011.errors import ConfigError
+from kafka2011.errors import CannotConnect, ConfigError
 from tests.certificates import issue
 from tests.unit.broker.test_service import TestReactor
 from tests.waiting import until

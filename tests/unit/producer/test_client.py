@@ -9,8 +9,9 @@ from collections.abc import Callable
 
 import pytest
 
-from kafka2011.client import BrokerConnection, CannotConnect
+from kafka2011.client import BrokerConnection
 from kafka2011.errors import (
+    CannotConnect,
     ConnectionFailed,
     InvalidMessageSize,
     OffsetOutOfRange,

@@ -8,8 +8,7 @@ import threading
 
 import pytest
 
-from kafka2011.client import CannotConnect
-from kafka2011.errors import ConfigError, MessageTooLarge, ProducerClosed, QueueFull, RequestTimedOut
+from kafka2011.errors import CannotConnect, ConfigError, MessageTooLarge, ProducerClosed, QueueFull, RequestTimedOut
 from kafka2011.events import Journal
 from kafka2011.producer import Codec, Producer
 from kafka2011.wire import AckedProduceRequest, ProduceRequest, Request, decode_set, encode_set
