@@ -84,7 +84,8 @@ class Collector:
     def _not_seen(self, error: Exception) -> Frame:
         """The frame before, with what went wrong; empty if there is none."""
         now = self._clock.wall_ms()
-        event = {"t": now, "source": "observatory", "event": "look_failed", "text": f"look_failed {error!r}"[:300]}
+        text = f"this look failed: {type(error).__name__}: {error}"[:300]
+        event = {"t": now, "source": "observatory", "event": "look_failed", "text": text}
         return self._frame | {"t": now, "changes": [], "events": [event]} if self._frame else {}
 
     def look(self, pool: ThreadPoolExecutor) -> Frame:

@@ -11,14 +11,18 @@ import os
 import signal
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from consumers.cluster.processes import Process, Processes
-from consumers.observatory.frames import Film, Frame
+from consumers.observatory.frames import Film
+from consumers.observatory.redeliveries import Redeliveries
+from consumers.observatory.verdicts import Seen, verdict
 from kafka2011.clock import SYSTEM_CLOCK, Clock
-from kafka2011.errors import Kafka2011Error
+from kafka2011.errors import Kafka2011Error, WireError
+from kafka2011.wire.entry import read_entry
+from kafka2011.wire.message import LENGTH
 
 PATIENCE_MS = 90_000
 PAUSE_S = 15.0
@@ -49,8 +53,9 @@ KINDS = (
         "kill-consumer",
         "Kill a consumer",
         "kill -9",
-        "its ephemeral nodes vanish with its session; the others are told, rebalance, and read on from the stored "
-        "offsets. What it read after its last commit comes a second time.",
+        "its ephemeral nodes vanish with its session (a modern member: the coordinator misses its heartbeats); the "
+        "others are told, rebalance, and read on from the stored offsets. What it read after its last commit comes a "
+        "second time.",
         ("consumer", "member"),
     ),
     Kind(
@@ -100,26 +105,13 @@ KINDS = (
 )
 
 
-@dataclass(slots=True)
-class Seen:
-    """A fault that happened and what came of it; ``verdict`` grows until it is final."""
-
-    t: int
-    name: str
-    target: str
-    verdict: str = "watching…"
-    final: bool = False
-    facts: dict[str, Any] = field(default_factory=dict)
-
-
 class Faults:
     """Strike at the processes of one cluster directory. Thread: any; ``observe`` is called in the reactor."""
 
     def __init__(self, directory: Path, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._directory, self._clock = directory, clock
         self._seen: list[Seen] = []
-        self._owners: dict[str, str] = {}
-        self._strikes: dict[str, Callable[[Process], str]] = {
+        self._strikes: dict[str, Callable[[Process, Seen], str]] = {
             "kill-consumer": self._kill,
             "pause-consumer": self._pause,
             "expire-session": self._expire,
@@ -157,17 +149,21 @@ class Faults:
         if act is None or process is None:
             raise FaultRefused(f"there is no fault {name!r} for {target!r} here")
         kind = "modern" if process.kind == "member" else "algorithm1"
-        self._seen.append(Seen(self._clock.wall_ms(), name, target, facts={"kind": kind}))
-        return act(process)
+        seen = Seen(self._clock.wall_ms(), name, target, facts={"kind": kind, "pause_s": PAUSE_S})
+        if name == "kill-consumer":
+            seen.redeliveries = Redeliveries.after(self._directory, target)
+        said = act(process, seen)
+        self._seen.append(seen)
+        return said
 
     def observe(self, film: Film) -> None:
         """Look at the newest frame for what became of each fault."""
         frame = film.at()
         assert frame is not None
         for seen in self._seen:
-            if seen.final:
+            if seen.final or frame["t"] < seen.t:
                 continue
-            seen.verdict, seen.final = _verdict(seen, frame, film)
+            seen.verdict, seen.final = verdict(seen, frame, film)
             if not seen.final and frame["t"] - seen.t > PATIENCE_MS:
                 seen.verdict, seen.final = f"not settled after {PATIENCE_MS // 1000} s: {seen.verdict}", True
 
@@ -177,122 +173,94 @@ class Faults:
         if not Processes(self._directory).send(process.name, number):
             raise FaultRefused(f"{process.name} does not run")
 
-    def _kill(self, process: Process) -> str:
+    def _kill(self, process: Process, seen: Seen) -> str:
         self._signal(process, signal.SIGKILL)
         return f"killed {process.name}"
 
-    def _pause(self, process: Process) -> str:
+    def _pause(self, process: Process, seen: Seen) -> str:
         self._signal(process, signal.SIGSTOP)
         wake = threading.Timer(PAUSE_S, lambda: Processes(self._directory).send(process.name, signal.SIGCONT))
         wake.daemon = True
         wake.start()
         return f"{process.name} stands still; it wakes in {PAUSE_S:.0f} s"
 
-    def _expire(self, process: Process) -> str:
+    def _expire(self, process: Process, seen: Seen) -> str:
         self._signal(process, signal.SIGUSR1)
         return f"{process.name} lost its ZooKeeper session"
 
-    def _stop(self, process: Process) -> str:
+    def _stop(self, process: Process, seen: Seen) -> str:
         self._signal(process, signal.SIGTERM)
         return f"{process.name} was told to stop"
 
-    def _start(self, process: Process) -> str:
+    def _start(self, process: Process, seen: Seen) -> str:
         if process.running:
             raise FaultRefused(f"{process.name} runs already")
         # It belongs to the cluster, not to the page: whoever takes the cluster down stops it, cleanly, with the rest.
         Processes(self._directory).start(process)
         return f"{process.name} is back"
 
-    def _flip(self, process: Process) -> str:
-        """Flip one bit in the middle of the largest segment file of this broker."""
+    def _flip(self, process: Process, seen: Seen) -> str:
+        """Flip one bit of the message in the middle of the largest segment file of this broker."""
         log_dir = self._directory / process.name
         files = sorted(log_dir.glob("*/*.kafka"), key=lambda path: path.stat().st_size)
         files = [path for path in files if not path.parent.name.startswith("__")]
         if not files or files[-1].stat().st_size < 64:
             raise FaultRefused(f"{process.name} has nothing on disk to damage yet")
-        path, position = files[-1], files[-1].stat().st_size // 2
-        with path.open("r+b") as file:
-            file.seek(position)
-            byte = file.read(1)[0]
-            file.seek(position)
-            file.write(bytes([byte ^ 1]))
-            os.fsync(file.fileno())
-        where = f"{path.parent.name}/{path.name} at byte {position}"
-        self._seen[-1].final = True
-        self._seen[-1].verdict = f"flipped a bit in {where}; browse there, or run `kafka2011 log verify`"
+        path = files[-1]
+        place, reason = flip_in(path)
+        topic, _, number = path.parent.name.rpartition("-")
+        partition, offset = f"{process.name.rpartition('-')[2]}-{number}", int(path.stem) + place
+        where = f"{topic} {partition}, the message at offset {offset:,} ({path.parent.name}/{path.name}, byte {place})"
+        seen.link = {"topic": topic, "partition": partition, "from": str(offset)}
+        seen.verdict, seen.final = f"as promised, whoever reads it notices: {where} {reason}", True
         return f"flipped a bit in {where}"
 
-    def _drop(self, process: Process) -> str:
+    def _drop(self, process: Process, seen: Seen) -> str:
         switch = self._directory / DROP_FILE
-        self._seen[-1].final = True
+        seen.final = True
         if switch.exists():
             switch.unlink()
-            self._seen[-1].verdict = "nothing is dropped any more"
+            seen.verdict = "nothing is dropped any more"
         else:
             switch.write_text("1000")
-            self._seen[-1].verdict = "one batch in a thousand is thrown away; the next load's audit tells"
-        return self._seen[-1].verdict
+            seen.verdict = "one batch in a thousand is thrown away; the next load's audit tells"
+        return seen.verdict
+
+
+def flip_in(path: Path) -> tuple[int, str]:
+    """Flip the last bit of the entry in the middle of a file; return where it begins and what a reader says of it."""
+    with path.open("r+b") as file:
+        data = file.read()
+        place = entry_at(data, len(data) // 2)
+        size = 4 + LENGTH.unpack_from(data, place)[0]
+        file.seek(place + size - 1)
+        file.write(bytes([data[place + size - 1] ^ 1]))
+        file.flush()
+        os.fsync(file.fileno())
+        file.seek(place)
+        entry = file.read(size)
+    try:
+        read_entry(entry, 0)
+    except WireError as error:
+        return place, str(error).removeprefix("the entry at byte 0 ")
+    return place, "was damaged before, and is whole again"
+
+
+def entry_at(data: bytes, wanted: int) -> int:
+    """Where the entry that holds byte ``wanted`` begins, of entries that stand one after the other."""
+    place = 0
+    while (after := place + 4 + int(LENGTH.unpack_from(data, place)[0])) <= wanted and place < after <= len(data) - 4:
+        place = after
+    return place
 
 
 def _plain(seen: Seen) -> dict[str, Any]:
     title = next(kind.title for kind in KINDS if kind.name == seen.name)
-    return {"t": seen.t, "title": title, "target": seen.target, "verdict": seen.verdict, "final": seen.final}
-
-
-def _verdict(seen: Seen, frame: Frame, film: Film) -> tuple[str, bool]:
-    """What can be said now of a fault, and whether that is the last word."""
-    seconds = (frame["t"] - seen.t) / 1000
-    if seen.target.startswith("broker-"):
-        return _broker_verdict(seen, frame, seconds)
-    kind = seen.facts["kind"]
-    before = seen.facts.setdefault("before", _owned(film.at(seen.t), kind))
-    now = _owned(frame, kind)
-    lost = [place for place in before if place not in now and place[1] in frame["topics"]]
-    moved = sum(before[place] != now.get(place) for place in before)
-    if seen.name in ("expire-session", "start"):
-        # Its id may stay the same, so the nodes alone do not tell; the consumer itself says when it has rebalanced.
-        if any(_rebalanced(event, seen) for event in frame["events"]):
-            seen.facts["back"] = True
-        if not seen.facts.get("back") and not (seen.name == "start" and moved):
-            return f"after {seconds:.0f} s it has not rebalanced yet", False
-        if lost:
-            return f"after {seconds:.0f} s {len(lost)} partitions have no owner", False
-        return f"as promised: it is a member again and every partition has an owner, {seconds:.1f} s after", True
-    gone = set(before.values()) - {member for group in frame["groups"].values() for member in group["members"]}
-    if gone:
-        seen.facts["left"] = True
-    if not seen.facts.get("left"):
-        return f"after {seconds:.0f} s its nodes are still there: the session has not timed out", False
-    if lost:
-        return f"after {seconds:.0f} s {len(lost)} partitions have no owner", False
-    return f"as promised: {moved} partition(s) had a new owner {seconds:.1f} s after the fault", True
-
-
-def _rebalanced(event: dict[str, Any], seen: Seen) -> bool:
-    return event["source"] == seen.target and "rebalance" in event and bool(event["t"] > seen.t)
-
-
-def _broker_verdict(seen: Seen, frame: Frame, seconds: float) -> tuple[str, bool]:
-    number = seen.target.rpartition("-")[2]
-    alive = bool(frame["brokers"].get(number, {}).get("alive"))
-    if alive != (seen.name == "start"):
-        return f"after {seconds:.0f} s the registry has not changed", False
-    mine = [place for place in _owned(frame, seen.facts["kind"]) if place[2].startswith(f"{number}-")]
-    if seen.name == "stop-broker":
-        if mine:
-            return f"it left the registry; {len(mine)} of its partitions still have an owner", False
-        return f"as promised: it left the registry and its partitions were given up, {seconds:.1f} s after", True
-    if not mine:
-        return "it is registered again; its partitions wait for owners", False
-    return f"as promised: {len(mine)} of its partitions are owned again, {seconds:.1f} s after", True
-
-
-def _owned(frame: Frame | None, kind: str) -> dict[tuple[str, str, str], str]:
-    """(group, topic, partition) -> owner, over the groups of one kind."""
     return {
-        (group, topic, name): owner
-        for group, known in (frame["groups"] if frame else {}).items()
-        if known["kind"] == kind
-        for topic, owned in known["owners"].items()
-        for name, owner in owned.items()
+        "t": seen.t,
+        "title": title,
+        "target": seen.target,
+        "verdict": seen.verdict,
+        "final": seen.final,
+        "link": seen.link,
     }

@@ -81,7 +81,7 @@ class Journals:
 
     def _shown(self, source: str, entry: Entry) -> Entry:
         words = {k: v for k, v in entry.items() if k not in ("n", "t", "event", "section") and v is not None}
-        text = f"{entry['event']} " + " ".join(f"{k}={v}" for k, v in words.items())
+        text = f"{entry['event'].replace('_', ' ')}: " + ", ".join(f"{k} {_said(v)}" for k, v in words.items())
         event = {"t": int(entry["t"]), "source": source, "event": entry["event"], "text": text[:300]}
         rebalance = self._rebalance(source, entry) or self._modern_rebalance(entry)
         return event | {"rebalance": rebalance} if rebalance else event
@@ -133,6 +133,15 @@ class Journals:
         near = [(abs(t - began), who, what) for t, where, who, what in self._changes if where in ("", group)]
         distance, who, what = min(near, default=(_REASON_MS, "", ""))
         return f"{self.names.get(who, who)} {what}" if distance < _REASON_MS else ""
+
+
+def _said(value: Any) -> str:
+    """A field's value as people write it."""
+    if isinstance(value, list):
+        return " ".join(map(_said, value)) or "none"
+    if isinstance(value, dict):
+        return " ".join(f"{key}={_said(inner)}" for key, inner in value.items()) or "none"
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
 _CAME = {"new": "came", "gone": "went"}

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 SHOWN = 12
+WINDOWS = 100
+"""Windows of a load that do not add up, shown by name."""
 Report = dict[str, Any]
 
 
@@ -47,6 +49,11 @@ def _shown(report: Report) -> Report:
         "bytes": report["bytes"],
         "seconds": report["seconds"],
         "audit": {name: n for name, n in verdicts.items() if n},
+        "windows": [
+            {key: window[key] for key in ("topic", "start_ms", "window_ms", "sent", "loaded", "verdict", "why")}
+            for window in report["audit"].get("windows", [])
+            if window["verdict"] != "complete"
+        ][:WINDOWS],
         "ranges": [
             {"topic": topic["topic"], "partition": part["partition"], "from": part["from"], "to": part["to"]}
             for topic in report["topics"]

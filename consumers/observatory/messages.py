@@ -45,7 +45,8 @@ def anatomy(offset: int, entry: bytes, decode: Decoder) -> dict[str, Any]:
     header = 4 + (5 if magic == 0 else 6)
     payload = entry[header:]
     (crc,) = struct.unpack_from(">I", entry, header - 4)
-    good = "matches the payload" if crc == crc32(payload) else "does NOT match the payload"
+    bad = None if crc == crc32(payload) else f"the CRC does not match: {crc:08x} written, {crc32(payload):08x} found"
+    good = "matches the payload" if bad is None else f"does NOT match the payload, whose CRC is {crc32(payload):08x}"
     parts = [["length", entry[:4].hex(), f"{length} bytes follow"], ["magic", entry[4:5].hex(), f"format {magic}"]]
     if magic == 1:
         codec = {0: "not compressed", 1: "gzip", 2: "snappy"}.get(entry[5] & 3, "unknown codec")
@@ -57,6 +58,7 @@ def anatomy(offset: int, entry: bytes, decode: Decoder) -> dict[str, Any]:
         "offset": offset,
         "next_offset": offset + len(entry),
         "size": len(entry),
+        "bad": bad,
         "parts": parts,
         "decoded": decoded,
         "format": form,

@@ -129,7 +129,8 @@ def _member(thread: str) -> str:
 
 
 def _is_watched(parts: list[str]) -> bool:
-    """The lists whose change makes consumers rebalance: a group's members, a topic's brokers."""
-    return (len(parts) == 3 and parts[0] == "consumers" and parts[2] == "ids") or (
-        len(parts) == 3 and parts[:2] == ["brokers", "topics"]
-    )
+    """The lists whose change makes consumers rebalance: a group's members, the brokers, a topic's brokers."""
+    match parts:
+        case ["consumers", _, "ids"] | ["brokers", "ids"] | ["brokers", "topics", _]:
+            return True
+    return False

@@ -12,7 +12,19 @@ import * as faults from "/static/panes/faults.js";
 const PANES = { segments, zookeeper, ownership, groups, brokers, load, browse, faults };
 const KEYS = ["topic", "group", "partition", "from"];
 const $ = (id) => document.getElementById(id);
-const state = { pane: "segments", topic: "", group: "", partition: "", from: "", at: null, view: null, stream: null, playing: null };
+const state = {
+  pane: "segments",
+  topic: "",
+  group: "",
+  partition: "",
+  from: "",
+  at: null,
+  view: null,
+  stream: null,
+  playing: null,
+  // Where one was in each pane: a pane seen for the first time begins at its top, one come back to is as it was left.
+  scrolled: {},
+};
 
 function readAddress() {
   const [pane, query] = location.hash.slice(1).split("?");
@@ -60,15 +72,27 @@ function show(view) {
   state.view = view;
   state.topic ||= view.chosen.topic;
   // Ask again under its name: the group one looks at is always read whole.
-  if (!state.group && view.chosen.group) { state.group = view.chosen.group; if (state.at === null) listen(); }
+  if (!state.group && view.chosen.group) {
+    state.group = view.chosen.group;
+    if (state.at === null) listen();
+  }
   options($("topic"), view.topics, view.chosen.topic);
   options($("group"), view.groups.map((group) => group.name), view.chosen.group);
-  const alive = view.brokers.filter((broker) => broker.alive).length;
-  $("headline").textContent = `${alive} of ${view.brokers.length} brokers, ${view.topics.length} topics, ${view.groups.length} groups`;
-  $("connection").textContent = view.replay ? "a recorded run" : state.at === null ? "live" : "looking back";
+  $("headline").textContent = headline(view);
+  $("connection").textContent = connection(view);
   $("clock").textContent = time(view.t);
   updateStrip(view);
   draw();
+}
+
+function headline(view) {
+  const alive = view.brokers.filter((broker) => broker.alive).length;
+  return `${alive} of ${view.brokers.length} brokers, ${view.topics.length} topics, ${view.groups.length} groups`;
+}
+
+function connection(view) {
+  if (view.replay) return "a recorded run";
+  return state.at === null ? "live" : "looking back";
 }
 
 function draw() {
@@ -79,15 +103,20 @@ function draw() {
   $("live").setAttribute("aria-pressed", state.at !== null);
   $("play").setAttribute("aria-pressed", state.playing !== null);
   writeAddress();
-  if (!state.view) return;
-  const pane = $("pane");
+  if (state.view) drawPane($("pane"), PANES[state.pane]);
+}
+
+function drawPane(place, pane) {
+  const before = place.dataset.drawn;
   // A pane that holds a form keeps it: drawing again would take the words away from whoever types.
-  if (pane.dataset.drawn === state.pane && PANES[state.pane].update) PANES[state.pane].update(pane, state.view, state);
-  else {
-    const width = pane.clientWidth - 2 * parseFloat(getComputedStyle(pane).paddingLeft);
-    replace(pane, PANES[state.pane].draw(state.view, state, Math.floor(width)));
-    pane.dataset.drawn = state.pane;
+  if (before === state.pane && pane.update) {
+    pane.update(place, state.view, state);
+    return;
   }
+  const width = place.clientWidth - 2 * parseFloat(getComputedStyle(place).paddingLeft);
+  replace(place, pane.draw(state.view, state, Math.floor(width)));
+  place.dataset.drawn = state.pane;
+  if (before !== state.pane) scrollTo(0, state.scrolled[state.pane] ?? 0);
 }
 
 function options(select, names, chosen) {
@@ -109,9 +138,17 @@ function updateStrip(view) {
 }
 
 function goTo(at) {
-  const last = state.view?.last ?? 0;
-  state.at = at === null ? null : Math.min(Math.max(at, state.view?.first ?? 0), last || at);
-  if (at === null) { stopPlaying(); draw(); listen(); } else { $("when").value = state.at; lookBack(); }
+  if (at === null) {
+    state.at = null;
+    stopPlaying();
+    draw();
+    listen();
+    return;
+  }
+  const last = state.view?.last || at;
+  state.at = Math.min(Math.max(at, state.view?.first ?? 0), last);
+  $("when").value = state.at;
+  lookBack();
 }
 
 function stopPlaying() {
@@ -121,40 +158,78 @@ function stopPlaying() {
 
 // From where one looks to the end, a second a second; at the end from the beginning.
 function play() {
-  if (state.playing !== null) { stopPlaying(); draw(); return; }
+  if (state.playing !== null) {
+    stopPlaying();
+    draw();
+    return;
+  }
   if (!state.view) return;
   goTo(state.at === null || state.at >= state.view.last ? state.view.first : state.at);
-  state.playing = setInterval(() => { if (state.at >= state.view.last) stopPlaying(); else goTo(state.at + 1000); }, 1000);
+  state.playing = setInterval(() => {
+    if (state.at >= state.view.last) stopPlaying();
+    else goTo(state.at + 1000);
+  }, 1000);
+}
+
+// A second to the left or to the right of where one looks.
+function step(ms) {
+  stopPlaying();
+  goTo((state.at ?? state.view.last) + ms);
 }
 
 function choose(pane) {
+  const drawn = $("pane").dataset.drawn;
+  if (drawn) state.scrolled[drawn] = scrollY;
   state.pane = pane;
   $("pane").dataset.drawn = "";
   listen();
-  if (state.at !== null) lookBack(); else writeAddress();
+  if (state.at !== null) lookBack();
+  else writeAddress();
 }
 
-for (const [i, [name, pane]] of Object.entries(PANES).entries()) {
-  $("tabs").append(el("a", { href: `#${name}`, id: `tab-${name}`, role: "tab", "data-pane": name, title: `key ${i + 1}`, onclick: (event) => { event.preventDefault(); choose(name); } }, pane.title));
+function tab(name, pane, key) {
+  const onclick = (event) => {
+    event.preventDefault();
+    choose(name);
+  };
+  const attributes = { href: `#${name}`, id: `tab-${name}`, role: "tab", "data-pane": name, title: `key ${key}` };
+  return el("a", { ...attributes, onclick }, pane.title);
 }
-for (const key of ["topic", "group"]) {
-  $(key).addEventListener("change", (event) => { Object.assign(state, { [key]: event.target.value, partition: "", from: "" }); choose(state.pane); });
-}
-$("live").addEventListener("click", () => goTo(state.at === null ? state.view?.last ?? null : null));
-$("play").addEventListener("click", play);
-$("when").addEventListener("input", (event) => { stopPlaying(); goTo(Number(event.target.value)); });
-$("back").addEventListener("click", () => { stopPlaying(); goTo((state.at ?? state.view.last) - 1000); });
-$("forward").addEventListener("click", () => { stopPlaying(); goTo((state.at ?? state.view.last) + 1000); });
-addEventListener("hashchange", () => { readAddress(); choose(state.pane); });
-addEventListener("resize", draw);
-addEventListener("keydown", (event) => {
-  if (["INPUT", "SELECT", "TEXTAREA"].includes(event.target.tagName) || event.ctrlKey || event.altKey || event.metaKey) return;
+
+function press(event) {
+  const typing = ["INPUT", "SELECT", "TEXTAREA"].includes(event.target.tagName);
+  if (typing || event.ctrlKey || event.altKey || event.metaKey) return;
   const names = Object.keys(PANES);
   if (event.key >= "1" && event.key <= String(names.length)) choose(names[Number(event.key) - 1]);
   else if (event.key === "ArrowLeft") $("back").click();
   else if (event.key === "ArrowRight") $("forward").click();
-  else if (event.key === " " && event.target.tagName !== "BUTTON") { event.preventDefault(); $("live").click(); }
+  else if (event.key === " " && event.target.tagName !== "BUTTON") {
+    event.preventDefault();
+    $("live").click();
+  }
+}
+
+for (const [i, [name, pane]] of Object.entries(PANES).entries()) $("tabs").append(tab(name, pane, i + 1));
+for (const key of ["topic", "group"]) {
+  $(key).addEventListener("change", (event) => {
+    Object.assign(state, { [key]: event.target.value, partition: "", from: "" });
+    choose(state.pane);
+  });
+}
+$("live").addEventListener("click", () => goTo(state.at === null ? (state.view?.last ?? null) : null));
+$("play").addEventListener("click", play);
+$("when").addEventListener("input", (event) => {
+  stopPlaying();
+  goTo(Number(event.target.value));
 });
+$("back").addEventListener("click", () => step(-1000));
+$("forward").addEventListener("click", () => step(1000));
+addEventListener("hashchange", () => {
+  readAddress();
+  choose(state.pane);
+});
+addEventListener("resize", draw);
+addEventListener("keydown", press);
 
 readAddress();
 draw();

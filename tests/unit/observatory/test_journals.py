@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from consumers.observatory.broker_states import modern_groups
-from consumers.observatory.faults import Seen, _verdict
 from consumers.observatory.journals import Journals
 from consumers.observatory.loads import Loads
+from consumers.observatory.verdicts import Seen, verdict
 from tests.unit.observatory.scenes import film, frame
 
 
@@ -77,15 +77,22 @@ def test_a_load_is_shown_from_its_report(tmp_path: Path) -> None:
     """A report's rows, ranges and verdicts are shown; one that is half written waits (§4)."""
     part = {"partition": "0-1", "from": 5, "to": 95, "gap": None}
     topic = {"topic": "clicks", "rows": 3, "dead": 0, "bytes": 90, "partitions": [part]}
+    full = {
+        "topic": "clicks", "start_ms": 0, "window_ms": 60_000, "sent": 3, "held": None, "loaded": 3,
+        "verdict": "complete", "why": "",
+    }  # fmt: skip
+    short = full | {"start_ms": 60_000, "sent": 5, "verdict": "short by 2"}
     report = {
         "load": "n1", "created_ms": 1, "state": "committed", "error": None, "rows": 3, "dead": 0, "bytes": 90,
-        "seconds": 1.5, "topics": [topic], "audit": {"verdicts": {"complete": 2, "short": 0}},
+        "seconds": 1.5, "topics": [topic], "audit": {"verdicts": {"complete": 1, "short": 1}, "windows": [full, short]},
     }  # fmt: skip
     (tmp_path / "n1.json").write_text(json.dumps(report))
     (tmp_path / "n2.json").write_text(json.dumps(report)[:50])
     (shown,) = Loads(tmp_path).read()
 
-    assert shown["audit"] == {"complete": 2}
+    assert shown["audit"] == {"complete": 1, "short": 1}
+    # Issue 22 B14: "1 short" names the window.
+    assert [(w["start_ms"], w["sent"], w["verdict"]) for w in shown["windows"]] == [(60_000, 5, "short by 2")]
     assert shown["ranges"] == [{"topic": "clicks", "partition": "0-1", "from": 5, "to": 95}]
 
 
@@ -107,7 +114,15 @@ def test_a_fault_is_over_when_every_partition_has_an_owner_again() -> None:
         frame(7000, {"0-1": "bob"}),
         frame(8000, {"0-0": "bob", "0-1": "bob"}),
     ]
-    told = [_verdict(seen, now, film(*frames)) for now in frames[1:]]
+    told = [verdict(seen, now, film(*frames)) for now in frames[1:]]
 
     assert [final for _, final in told] == [False, False, True]
     assert told[-1][0] == "as promised: 1 partition(s) had a new owner 7.0 s after the fault"
+
+
+def test_events_are_written_for_people(tmp_path: Path) -> None:
+    """Issue 22 B5: what happened is told without Python's brackets and quotes."""
+    write(tmp_path, "c", event(1, "rebalance_done", consumer="a", owned=["t/0-0", "t/0-1"], clean=True))
+    (told,) = Journals(tmp_path).read()
+
+    assert told["text"] == "rebalance done: group g, consumer a, owned t/0-0 t/0-1, clean yes"

@@ -34,3 +34,14 @@ def test_ordinary_json_is_shown_as_such() -> None:
     event = {"a": {"b": [1, {"c": None}]}}
     shown = anatomy(0, encode_set([json.dumps(event).encode()]), json_or_nothing)
     assert (shown["decoded"], shown["format"]) == (event, "JSON")
+
+
+def test_a_damaged_message_says_so() -> None:
+    """Issue 22 B10: a message whose CRC fails is marked, so that list and detail can show it in red (§3.3)."""
+    entry = bytearray(encode_set([b"hello"]))
+    assert anatomy(7, bytes(entry), json_or_nothing)["bad"] is None
+    entry[-1] ^= 1
+    shown = anatomy(7, bytes(entry), json_or_nothing)
+
+    assert shown["bad"].startswith("the CRC does not match: 3610a686 written")
+    assert (shown["offset"], shown["next_offset"]) == (7, 7 + len(entry))

@@ -31,7 +31,7 @@ def test_the_four_registries_are_read() -> None:
         "/brokers/ids/3", "/brokers/topics/clicks/3", "/consumers/g/ids/g_h-1-ab", "/consumers/g/owners/clicks/3-0"
     }
     watched = {path for path, _, _, bell in tree.nodes if bell}
-    assert watched == {"/consumers/g/ids", "/brokers/topics/clicks"}
+    assert watched == {"/consumers/g/ids", "/brokers/ids", "/brokers/topics/clicks"}
 
 
 def _group_of(session: FakeSession, name: str, partitions: int) -> None:

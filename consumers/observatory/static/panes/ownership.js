@@ -24,7 +24,7 @@ export function draw(view, state, paneWidth) {
     "div",
     {},
     el("h2", {}, "Who reads what, over the last minutes"),
-    el("p", { class: "hint" }, "A lane per consumer; each strip in it is a partition with its name, colour and pattern."),
+    el("p", { class: "hint" }, "A lane per consumer; each strip is a partition with its name, colour and pattern."),
     legend(),
     picture(view, paint, Math.max(paneWidth - LEFT - 12, 400)),
     el("div", { class: "columns" }, view.lanes.map((group) => now(group, paint))),
@@ -54,7 +54,8 @@ function picture(view, paint, width) {
   const x = (t) => LEFT + (width * (Math.min(Math.max(t, from), to) - from)) / Math.max(to - from, 1);
   const rows = view.lanes.map((group) => group.members.slice(0, 30).map(laneOf));
   const strips = rows.flat().reduce((sum, { names }) => sum + Math.max(names.length, 3), 0);
-  const strip = Math.min(11, Math.max(2, HEIGHT / Math.max(strips, 1)));
+  // Wide enough for a name, unless that would make the picture longer than anybody scrolls.
+  const strip = Math.min(11, Math.max(strips <= 150 ? 8 : 2, HEIGHT / Math.max(strips, 1)));
   let y = 4;
   const drawn = view.lanes.flatMap((group, g) => {
     const head = svg("text", { class: "strong", x: 0, y: y + 14 }, heading(group));
@@ -125,7 +126,7 @@ function drawLane({ member, names }, { x, y, width, strip, paint }) {
     name,
     svg("rect", { x: LEFT, y, width, height, fill: "none", class: "axis" }),
     spans,
-    notes(member, { x, y }),
+    notes(member, names, { x, y, strip }),
   );
 }
 
@@ -155,16 +156,16 @@ function fillOf(span, member, paint) {
 }
 
 // The words on the hatching: once for each reason, where it was last seen, however many partitions are hit.
-function notes(member, { x, y }) {
+function notes(member, names, { x, y, strip }) {
   const told = new Map();
   for (const span of member.spans) {
     const before = told.get(span.state);
-    if (span.state && (!before || span.to >= before.to)) told.set(span.state, span);
+    if (span.state && (!before || span.to > before.to)) told.set(span.state, span);
   }
-  return [...told.values()].map((span, i) => {
+  return [...told.values()].map((span) => {
     const says = STATES[span.state].says;
     const atEnd = x(span.to) + says.length * 7.2 > x(Infinity);
-    const place = { x: atEnd ? x(span.from) - 5 : x(span.to) + 5, y: y + 14 + 15 * i };
+    const place = { x: atEnd ? x(span.from) - 5 : x(span.to) + 5, y: y + 12 + names.indexOf(span.partition) * strip };
     return svg("text", { class: "note", ...place, "text-anchor": atEnd ? "end" : "start" }, says);
   });
 }
