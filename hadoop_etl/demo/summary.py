@@ -95,9 +95,9 @@ def compared(sent: int, lost: int, stored: Stored, given: dict[str, Tally], load
         where = "did not reach a broker, or cannot be read there" if stored.damaged else "did not reach a broker"
         summary.problems.append(f"{sent - n_stored:,} messages {where}{known}")
     for group, told in given.items():
-        missing, strange = stored.messages - told.distinct, told.distinct - stored.messages
+        missing, unknown = stored.messages - told.distinct, told.distinct - stored.messages
         # What was read before it was damaged was given rightly.
-        strange = {place for place in strange if not any(damage.holds(place) for damage in stored.damaged)}
+        strange = {place for place in unknown if not any(damage.holds(place) for damage in stored.damaged)}
         if missing:
             summary.problems.append(f"{len(missing):,} messages were not delivered to {group}, e.g. {_named(missing)}")
         if strange:
@@ -110,7 +110,7 @@ def compared(sent: int, lost: int, stored: Stored, given: dict[str, Tally], load
     return summary
 
 
-def _named(places: frozenset[Place] | set[Place]) -> str:
+def _named(places: set[Place]) -> str:
     topic, partition, offset = min(places)
     return f"{topic} {partition} at offset {offset:,}"
 
