@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-PACKAGES = ("kafka2011", "zk_registry", "consumers", "hadoop_etl")
+PACKAGES = ("kafka2011", "zk_registry", "since2011", "consumers", "hadoop_etl")
 
 
 def start_session(

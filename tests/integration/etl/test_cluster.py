@@ -11,6 +11,7 @@ import sysconfig
 import zipfile
 from collections import Counter
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -46,12 +47,12 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tree = tmp_path_factory.mktemp("tree")
     for package in PACKAGES:
         shutil.copytree(REPOSITORY / package, tree / package, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
+    for name in ("setup.cfg", "setup.py", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(REPOSITORY / name, tree)
     words = command("pip wheel", "spark://")
     subprocess.run([sys.executable, "-m", *words], cwd=tree, check=True, capture_output=True, timeout=300)
     (built,) = (tree / "dist").iterdir()
-    assert built.name in command("kafka2011 etl run", "spark://")[-1]
+    assert fnmatch(f"dist/{built.name}", command("kafka2011 etl run", "spark://")[-1])
     return built
 
 
