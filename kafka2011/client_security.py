@@ -59,11 +59,16 @@ class ClientSecurity:
         return context
 
 
-def read_security(environ: Mapping[str, str]) -> ClientSecurity:
-    """What the environment, and the file it names, declare."""
+def read_settings(environ: Mapping[str, str]) -> Config:
+    """The settings of a client, out of the environment and the file it names."""
     file = environ.get(FILE_VARIABLE)
     own = {name: text for name, text in environ.items() if name in {variable(s.name) for s in CLIENT_SETTINGS}}
-    config = load_config(Path(file) if file else None, own, settings=CLIENT_SETTINGS)
+    return load_config(Path(file) if file else None, own, settings=CLIENT_SETTINGS)
+
+
+def read_security(environ: Mapping[str, str]) -> ClientSecurity:
+    """What the environment, and the file it names, declare."""
+    config = read_settings(environ)
     files = {name: _file(config, f"client.tls.{name}") for name in ("ca", "certificate", "key")}
     given = any(files.values())
     if config["client.tls"] is False and given and config.origin("client.tls") != "default":
@@ -78,6 +83,12 @@ def read_security(environ: Mapping[str, str]) -> ClientSecurity:
         password=password,
         **files,
     )
+
+
+@lru_cache(1)
+def client_settings() -> Config:
+    """The settings of this process's clients; read once. Those of ZooKeeper are ``zk_registry``'s to understand."""
+    return read_settings(os.environ)
 
 
 @lru_cache(1)
@@ -117,8 +128,8 @@ def declare(file: Path | None, pairs: Mapping[str, str]) -> None:
     if file is not None:
         os.environ[FILE_VARIABLE] = str(file.absolute())
     os.environ.update({variable(name): text for name, text in pairs.items()})
-    client_security.cache_clear()
-    client_tls.cache_clear()
+    for known_so_far in (client_settings, client_security, client_tls):
+        known_so_far.cache_clear()
 
 
 def _file(config: Config, name: str) -> Path | None:

@@ -185,6 +185,15 @@ CLIENT_SETTINGS: tuple[Setting, ...] = (
     Setting("client.tls.key", Path, None, "", "PEM file with its key.", _CLIENT),
     Setting("client.sasl.user", str, None, "", "Whom to log in as at the modern port (SCRAM-SHA-256).", _CLIENT),
     Setting("client.sasl.password.file", Path, None, "", "File with the password, closed to others.", _CLIENT),
+    Setting("client.zk.tls", bool, False, "", "Speak TLS to ZooKeeper, which must show a certificate for the host name "
+            "of -z. Also on when one of the files below is set.", _CLIENT),
+    Setting("client.zk.tls.ca", Path, None, "", "PEM file of the authority behind ZooKeeper's certificate: then no "
+            "other is trusted; unset: those of the system.", _CLIENT),
+    Setting("client.zk.tls.certificate", Path, None, "", "PEM file with our own certificate, where ZooKeeper asks for "
+            "one.", _CLIENT),
+    Setting("client.zk.tls.key", Path, None, "", "PEM file with its key.", _CLIENT),
+    Setting("client.zk.credential.file", Path, None, "", "File with user:password, closed to others. What we create "
+            "in ZooKeeper is then writable with it only, and readable by all.", _CLIENT),
 )
 """What a client shows and trusts: one declaration for every command, consumer, the page and the load."""
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from kazoo.security import ACL, Id, Permissions, make_digest_acl
 
+from kafka2011.client_security import client_settings
+from kafka2011.config import Config
 from kafka2011.errors import ConfigError
+from kafka2011.private_file import read_private
 from zk_registry.paths import SHARED_PARENTS
 
 AccessLists = Callable[[str], "Sequence[object] | None"]
@@ -46,6 +49,41 @@ class Tls:
             files = ", ".join(str(file) for file in (self.ca, self.certificate, self.key) if file is not None)
             raise ConfigError(f"TLS to ZooKeeper cannot be set up from {files}: {error.strerror or error}") from error
         return context
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What a session shows and trusts; a ``credential`` is ``user:password``."""
+
+    credential: str | None = field(default=None, repr=False)
+    tls: Tls | None = None
+
+
+def access_of(config: Config, prefix: str = "") -> Access:
+    """What the settings ``zk.tls…`` and ``zk.credential.file`` say: a broker's, or with ``client.`` a client's."""
+    files = [config[f"{prefix}zk.tls.{name}"] for name in ("ca", "certificate", "key")]
+    ca, certificate, key = (file if isinstance(file, Path) else None for file in files)
+    given = any(file is not None for file in files)
+    wanted = config[f"{prefix}zk.tls"] is True
+    if given and not wanted and config.origin(f"{prefix}zk.tls") != "default":
+        raise ConfigError(f"{prefix}zk.tls=false, but {prefix}zk.tls.ca or a certificate is set; remove one of them")
+    tls = Tls(ca, certificate, key) if wanted or given else None
+    return Access(_credential(config, f"{prefix}zk.credential.file"), tls)
+
+
+def declared_access() -> Access:
+    """What the clients of this process declare (``kafka2011.client_security``)."""
+    return access_of(client_settings(), "client.")
+
+
+def _credential(config: Config, setting: str) -> str | None:
+    file = config[setting]
+    if not isinstance(file, Path):
+        return None
+    text = read_private(setting, file).decode("utf-8", "replace").strip()
+    if ":" not in text:
+        raise ConfigError(f"{setting} {file} must hold user:password")
+    return text
 
 
 def access_lists(credential: str | None) -> AccessLists:

@@ -21,9 +21,8 @@ from kafka2011.clock import SYSTEM_CLOCK
 from kafka2011.config import Config, Setting
 from kafka2011.errors import ConfigError, Kafka2011Error
 from kafka2011.events import Journal
-from kafka2011.private_file import read_private
 from kafka2011.types import BrokerAddress
-from zk_registry.access import Tls
+from zk_registry.access import access_of
 from zk_registry.brokers import BrokerRegistry
 from zk_registry.events import BrokerDeregistered, RegistrationDelayed
 from zk_registry.operations import ConnectionLoss, RegistryError, SessionExpired
@@ -52,7 +51,7 @@ class ZooKeeperPlugin:
         Setting("zk.credential.file", Path, None, "", "File with user:password. The broker's nodes are then writable "
                 "with it only, and readable by all (not in 2011).", _SECTION),
         Setting("zk.tls", bool, False, "", "Speak TLS to ZooKeeper, which must show a certificate for the host name of "
-                "zk.connect (not in 2011).", _SECTION),
+                "zk.connect (not in 2011). Also on when one of the files below is set.", _SECTION),
         Setting("zk.tls.ca", Path, None, "", "PEM file of the authority behind ZooKeeper's certificate: then no "
                 "other is trusted; unset: those of the system.", _SECTION),
         Setting("zk.tls.certificate", Path, None, "", "PEM file with this broker's certificate.", _SECTION),
@@ -199,28 +198,9 @@ def session_of(config: Config, *, journal: Journal | None = None, create_chroot:
         timeout_s=config.integer("zk.sessiontimeout.ms") / 1000,
         connect_timeout_s=config.integer("zk.connectiontimeout.ms") / 1000,
         journal=journal,
-        credential=_credential(config),
-        tls=_tls(config),
+        access=access_of(config),
         create_chroot=create_chroot,
     )
-
-
-def _credential(config: Config) -> str | None:
-    file = config["zk.credential.file"]
-    if not isinstance(file, Path):
-        return None
-    text = read_private("zk.credential.file", file).decode("utf-8", "replace").strip()
-    if ":" not in text:
-        raise ConfigError(f"zk.credential.file {file} must hold user:password")
-    return text
-
-
-def _tls(config: Config) -> Tls | None:
-    if config["zk.tls"] is not True:
-        return None
-    ca, certificate, key = (config[f"zk.tls.{name}"] for name in ("ca", "certificate", "key"))
-    assert all(file is None or isinstance(file, Path) for file in (ca, certificate, key))
-    return Tls(ca, certificate, key)  # type: ignore[arg-type]  # the settings' own type says Path
 
 
 def _own_address(connect: str) -> str:

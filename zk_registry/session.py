@@ -23,11 +23,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from kafka2011.client_security import speaks_tls
 from kafka2011.clock import SYSTEM_CLOCK, Clock
 from kafka2011.errors import ConfigError, Kafka2011Error
 from kafka2011.events import Journal
 from zk_registry import server_age
-from zk_registry.access import Tls
+from zk_registry.access import Access, declared_access
 from zk_registry.callbacks import Callbacks
 from zk_registry.ensemble import servers_of
 from zk_registry.events import CallbackFailed, ClientDied, ServerRefused, SessionChanged
@@ -51,8 +52,8 @@ class ZooKeeperUnreachable(Kafka2011Error):
 class ZooKeeperSession:
     """One client of one ZooKeeper, through as many sessions as it takes. Thread: any.
 
-    ``connect`` is ``host:port,host:port[/chroot]``. With a ``credential`` (``user:password``) everything created
-    is writable with that credential only, and readable by all.
+    ``connect`` is ``host:port,host:port[/chroot]``. ``access`` is TLS and a credential; unset: what the clients of this
+    process declare. With a credential everything created is writable with it only, and readable by all.
     """
 
     def __init__(
@@ -64,15 +65,14 @@ class ZooKeeperSession:
         connect_timeout_s: float | None = None,
         journal: Journal | None = None,
         clock: Clock = SYSTEM_CLOCK,
-        credential: str | None = None,
-        tls: Tls | None = None,
+        access: Access | None = None,
         create_chroot: bool = False,
     ) -> None:
         self.connect, self._timeout_s = connect, timeout_s
         self._call_timeout_s = max(timeout_s, 6.0) if call_timeout_s is None else call_timeout_s
         self._connect_timeout_s = max(timeout_s, 10.0) if connect_timeout_s is None else connect_timeout_s
         self._create_chroot = create_chroot
-        self._credential, self._tls = credential, tls
+        self._access = declared_access() if access is None else access
         self._journal, self._clock = journal or Journal(), clock
         self._changed = threading.Condition()
         self._state = SessionState.LOST
@@ -89,8 +89,8 @@ class ZooKeeperSession:
             Client,
             connect,
             timeout_s,
-            credential=credential,
-            tls=None if tls is None else tls.context(),
+            credential=self._access.credential,
+            tls=None if self._access.tls is None else self._access.tls.context(),
             later=self._callbacks.later,
             changed=self._listen,
             ended=self._died,
@@ -161,15 +161,7 @@ class ZooKeeperSession:
             connected = self._changed.wait_for(lambda: self._incarnation > 0 or self._closed, self._connect_timeout_s)
         if not connected:
             self.close()
-            if self._client.refused is not None:
-                raise ZooKeeperUnreachable(
-                    f"no TLS with ZooKeeper at {self.connect}: {self._client.refused}; nothing was said to it. "
-                    "Check the address, and the authority (zk.tls.ca) and host names of its certificate"
-                )
-            raise ZooKeeperUnreachable(
-                f"no ZooKeeper answers at {self.connect} (tried for {self._connect_timeout_s:g} s); "
-                "check the address, or start one with: kafka2011 zk start"
-            )
+            raise ZooKeeperUnreachable(self._why_unreachable())
         try:
             self._check_age()
         except server_age.ZooKeeperTooOld:
@@ -221,6 +213,22 @@ class ZooKeeperSession:
 
     # -- inside ---------------------------------------------------------------------------------------------------
 
+    def _why_unreachable(self) -> str:
+        if self._client.refused is not None:
+            return (
+                f"no TLS with ZooKeeper at {self.connect}: {self._client.refused}; nothing was said to it. Check the "
+                "address, and the authority (client.zk.tls.ca; of a broker zk.tls.ca) and host names of its certificate"
+            )
+        if self._access.tls is None and any(speaks_tls(*server) for server in servers_of(self.connect)):
+            return (
+                f"ZooKeeper at {self.connect} speaks TLS and was spoken to in the clear; declare whom to trust: "
+                "kafka2011 --client client.zk.tls.ca=FILE …, for a broker zk.tls.ca=FILE"
+            )
+        return (
+            f"no ZooKeeper answers at {self.connect} (tried for {self._connect_timeout_s:g} s); "
+            "check the address, or start one with: kafka2011 zk start"
+        )
+
     def _make_chroot(self) -> None:
         """Create the node the connect string ends in, in a short session of its own that starts at the root."""
         hosts, slash, chroot = self.connect.partition("/")
@@ -230,8 +238,7 @@ class ZooKeeperSession:
             hosts,
             timeout_s=self._timeout_s,
             connect_timeout_s=self._connect_timeout_s,
-            credential=self._credential,
-            tls=self._tls,
+            access=self._access,
         ) as root:
             try:
                 root.perform(Create(slash + chroot.rstrip("/"), make_parents=True))
@@ -301,7 +308,7 @@ class ZooKeeperSession:
             return self._changed.wait_for(lambda: self._closed, seconds)
 
     def _check_age(self) -> None:
-        if self._tls is None:  # TLS came after transactions
+        if self._access.tls is None:  # TLS came after transactions
             server_age.check(self.connect)
 
     def _tell(self, state: SessionState, changed: SessionChanged) -> None:

@@ -11,6 +11,7 @@ import pytest
 from kafka2011.errors import ConfigError
 from kafka2011.events import Journal
 from tests.waiting import until
+from zk_registry.access import Access
 from zk_registry.embedded import EmbeddedZooKeeper
 from zk_registry.operations import (
     Children,
@@ -154,7 +155,7 @@ def test_a_chroot_is_a_tree_of_its_own(zookeeper: EmbeddedZooKeeper) -> None:
 
 def test_with_a_credential_others_may_read_only(zk_connect: str) -> None:
     """Nodes of a credential are readable by all and writable by none but it; /consumers stays open (row Z2)."""
-    with ZooKeeperSession(zk_connect, credential="broker:secret") as broker, ZooKeeperSession(zk_connect) as anyone:
+    with ZooKeeperSession(zk_connect, access=Access("broker:secret")) as broker, ZooKeeperSession(zk_connect) as anyone:
         broker.perform(Create("/brokers/ids/0", b"h:h:1", ephemeral=True, make_parents=True))
         broker.perform(Create("/consumers/g/offsets/t/0-0", b"5", make_parents=True))
 
@@ -169,7 +170,7 @@ def test_with_a_credential_others_may_read_only(zk_connect: str) -> None:
             with pytest.raises(NoAuth):
                 anyone.perform(forbidden)
         anyone.perform(Create("/consumers/theirs"))
-        with ZooKeeperSession(zk_connect, credential="broker:secret") as same:
+        with ZooKeeperSession(zk_connect, access=Access("broker:secret")) as same:
             same.perform(Set("/consumers/g/offsets/t/0-0", b"6"))
 
 
