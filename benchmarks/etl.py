@@ -22,6 +22,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from benchmarks.crossing import crossing
 from benchmarks.nights import nights
 from hadoop_etl.cluster import Cluster
 from hadoop_etl.decode import Format, make_decoder
@@ -50,10 +51,10 @@ def json_event(number: int, rows: int) -> bytes:
     return (text[:-1] + ', "pad": "' + "x" * (SIZE - len(text) - 11) + '"}').encode()
 
 
-def fill(broker: BrokerProcess, rows: int) -> None:
+def fill(broker: BrokerProcess, rows: int, topics: tuple[str, ...] = ("raw", "json")) -> None:
     """The same number of raw and of JSON messages, over two partitions."""
     with BrokerConnection(broker.host, broker.port) as connection:
-        for topic in ("raw", "json"):
+        for topic in topics:
             sent = [0, 0]
             for start in range(0, rows, 2000):
                 numbers = range(start, min(start + 2000, rows))
@@ -215,6 +216,32 @@ def memory(sizes: tuple[int, ...] = (1_000_000, 50_000_000)) -> None:
             print(f"{rows:>12,} rows {resident:>8,} MB resident at most {seconds:>8.0f} s", flush=True)
 
 
+def size(rows: int) -> None:
+    """Bytes of a JSON table, and of the same rows as Spark writes them, by day and with the same compression."""
+    options = {"num.partitions": 2, "log.flush.interval": 5000, "log.default.flush.interval.ms": 500}
+    with tempfile.TemporaryDirectory(prefix="kafka2011-bench-") as place, BrokerProcess(options=options) as broker:
+        fill(broker, rows, ("json",))
+        warehouse = Warehouse(f"{place}/warehouse")
+        chosen = Options(formats={"json": "json"})
+        plan = Planner(warehouse, Cluster.from_brokers(broker.address), chosen).plan(["json"])
+        outcome = Load(warehouse, InlineRunner(2)).run(plan)
+        assert outcome.topics[0].rows == rows, outcome.topics[0].error
+        files = warehouse.table("json").files()
+        bench = Bench(broker, Path(place), rows)
+        same = bench.spark.read.option("basePath", f"{place}/warehouse/json").parquet(
+            *(f"{place}/warehouse/json/{file.path}" for file in files)
+        )
+        ours = sum(file.size for file in files)
+        bare = same.select("timestamp", "user", "page", "score", "ok", "pad", "koffset", "dt")
+        for name, lane in (("the same columns", same), ("the fields and the offset alone", bare)):
+            target = bench.place()
+            lane.write.partitionBy("dt").parquet(str(target))
+            theirs = sum(file.stat().st_size for file in target.rglob("*.parquet"))
+            count = len(list(target.rglob("*.parquet")))
+            print(f"{rows:,} rows: table {ours:,} bytes in {len(files)} files; Spark's Parquet, {name}: ", end="")
+            print(f"{theirs:,} in {count}; {ours / theirs:.3f} x", flush=True)
+
+
 def main() -> None:
     """Run everything and print one table, or JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -223,10 +250,19 @@ def main() -> None:
     parser.add_argument("--full", action="store_true", help="5 M rows")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--memory", action="store_true", help="only the memory of a load of 1 M and of 50 M rows")
+    parser.add_argument("--size", action="store_true", help="only the table's size against Spark's own Parquet")
+    parser.add_argument("--crossing", type=int, nargs="+", metavar="N", help="only N rows, inline and with Spark")
     parser.add_argument("--nights", type=int, metavar="N", help="only N loads into one table: their cost, their files")
     chosen = parser.parse_args()
     if chosen.memory:
         memory()
+        return
+    if chosen.size:
+        size(chosen.rows)
+        return
+    if chosen.crossing:
+        with tempfile.TemporaryDirectory(prefix="kafka2011-bench-") as place:
+            crossing(chosen.crossing, chosen.rounds, lambda broker, rows: fill(broker, rows, ("json",)), Path(place))
         return
     if chosen.nights:
         nights(chosen.nights)

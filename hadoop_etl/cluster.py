@@ -11,7 +11,14 @@ from contextlib import contextmanager
 
 from hadoop_etl.frames import read_frames
 from kafka2011.client import BrokerConnection
-from kafka2011.errors import ConfigError, ConnectionFailed, Kafka2011Error, OffsetOutOfRange, WrongPartition
+from kafka2011.errors import (
+    CannotConnect,
+    ConfigError,
+    ConnectionFailed,
+    Kafka2011Error,
+    OffsetOutOfRange,
+    WrongPartition,
+)
 from kafka2011.producer.routing import parse_brokers
 from kafka2011.types import BrokerAddress, BrokerPartition
 from kafka2011.wire import EARLIEST, LATEST
@@ -21,6 +28,21 @@ from zk_registry.session import ZooKeeperSession
 MOST_PARTITIONS = 10_000
 MOST_SEGMENTS = 100_000
 SAMPLE_SIZE = 1 << 20
+
+
+class _Asked(BrokerConnection):
+    """A connection that remembers a broker to be down: it is waited for once, not once per topic. Thread: one."""
+
+    _refusal: str | None = None
+
+    def write(self, *requests: bytes) -> None:
+        if self._refusal is not None:
+            raise CannotConnect(self._refusal)
+        try:
+            super().write(*requests)
+        except CannotConnect as error:
+            self._refusal = str(error)
+            raise
 
 
 class Cluster:
@@ -113,7 +135,7 @@ class Cluster:
         """A connection to a broker, kept for the next question."""
         if broker_id not in self._connections:
             address = self.address(broker_id)
-            self._connections[broker_id] = BrokerConnection(address.host, address.port)
+            self._connections[broker_id] = _Asked(address.host, address.port)
         return self._connections[broker_id]
 
     def close(self) -> None:

@@ -48,18 +48,29 @@ def sample_dead(table: TopicTable) -> list[bytes]:
     return found
 
 
-def requeue(table: TopicTable, form: Format, *, dry_run: bool = False, clock: Clock = SYSTEM_CLOCK) -> Requeued:
-    """Decode the quarantine by ``form`` and publish what can be read; a dry run writes elsewhere and forgets it."""
+def requeue(
+    table: TopicTable,
+    form: Format,
+    *,
+    decoder: Decoder | None = None,
+    dry_run: bool = False,
+    clock: Clock = SYSTEM_CLOCK,
+) -> Requeued:
+    """Decode the quarantine by ``form`` and publish what can be read; a dry run writes elsewhere and forgets it.
+
+    What kills the ``decoder`` kills this process, unless it is one apart (``DecoderApart``), as the command uses.
+    """
+    decoder = decoder or make_decoder(form)
     load = new_load(clock.wall_ms())
     if dry_run:
         with TemporaryDirectory() as elsewhere:
-            again = _decode_all(_Again(table, form, load, elsewhere))
+            again = _decode_all(_Again(table, form, decoder, load, elsewhere))
             again.files.close()
             return again.result()
     table.settle()
-    table.add_columns(make_decoder(form).columns)
+    table.add_columns(decoder.columns)
     number = table.state().dead
-    again = _decode_all(_Again(table, form, load, None))
+    again = _decode_all(_Again(table, form, decoder, load, None))
     result = again.result()
     if result.rows:
         result.version = table.commit(
@@ -81,9 +92,9 @@ def _decode_all(again: _Again) -> _Again:
 class _Again:
     """One pass over the quarantine. Thread: one."""
 
-    def __init__(self, table: TopicTable, form: Format, load: str, elsewhere: str | None) -> None:
+    def __init__(self, table: TopicTable, form: Format, decoder: Decoder, load: str, elsewhere: str | None) -> None:
         self.table, self._form, self._load, self._elsewhere = table, form, load, elsewhere
-        self._decoder: Decoder = make_decoder(form)
+        self._decoder = decoder
         self._schema = file_schema(self._decoder.columns)
         self._by_hour = table.by_hour()
         self.files = SplitFiles(elsewhere or table.uri, f"{load}-requeue", self._schema)

@@ -118,7 +118,7 @@ class SparkRunner:
         watcher.start()
         try:
             found: list[Result] = self._context.parallelize(works, len(works)).map(self._task).collect()
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemExit):
             self._context.cancelJobGroup(group)
             raise
         except Exception as error:

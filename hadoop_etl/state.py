@@ -36,6 +36,8 @@ class Status:
     unpublished: tuple[str, ...]
     running: str | None
     """Who holds the lock now, if anyone."""
+    unsettled: tuple[str, ...] = ()
+    """Topics whose quarantine lacks rows that their table's commits decided, for readers other than ours."""
 
 
 def load_uri(warehouse: Warehouse, load: str) -> str:
@@ -93,11 +95,12 @@ def _records(warehouse: Warehouse) -> Iterator[dict[str, Any]]:
 def status(warehouse: Warehouse) -> Status:
     """Say whether the last load is committed, half done or nothing."""
     plan, holder = last_plan(warehouse), lock_holder(warehouse)
+    unsettled = tuple(topic for topic in warehouse.topics() if not warehouse.table(topic).is_settled())
     if plan is None:
-        return Status("nothing", None, (), (), holder)
+        return Status("nothing", None, (), (), holder, unsettled)
     since = {t.topic: t.version for t in plan.topics if any(part.is_news for part in t.ranges)}
     wanted = list(since)
     done = [topic for topic in wanted if warehouse.table(topic).published(plan.load, since[topic]) is not None]
     open_ = tuple(topic for topic in wanted if topic not in done)
     state = "committed" if not open_ else "half done" if done else "nothing"
-    return Status(state, plan.load, tuple(done), open_, holder)
+    return Status(state, plan.load, tuple(done), open_, holder, unsettled)

@@ -43,6 +43,8 @@ from kafka2011.types import BrokerAddress, BrokerPartition
 PATIENCE_S = 120.0
 """How long a task waits for a broker that went away in mid-read."""
 
+DIED_OF_IT = "a worker process died of this message"
+
 DeadRows = list[DeadRow]
 
 
@@ -149,7 +151,7 @@ def _restricted(work: Work, batch: Batch, damaged: DeadRows) -> tuple[Batch, Dea
     for offset, index in work.guilty:
         for place in np.flatnonzero(keep & (batch.offset == offset) & (batch.index == index)):
             keep[place] = False
-            guilty.append(batch.dead_row(int(place), "a worker process died of this message"))
+            guilty.append(batch.dead_row(int(place), DIED_OF_IT))
     return batch.where(keep), damaged, guilty
 
 
@@ -325,4 +327,3 @@ class Sorter:
 
     def _keys(self, day: str, hour: int) -> dict[str, str]:
         return {"dt": day, "hr": f"{hour:02}"} if self._work.by_hour else {"dt": day}
-

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import json
 import shlex
+import signal
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any
 
 import click
@@ -55,7 +58,8 @@ class Telling:
     def watching(self, where: str) -> Iterator[None]:
         """Tell of whatever ends the block without having been told of; it still ends it."""
         try:
-            yield
+            with _ended_by_sigterm():
+                yield
         except BaseException as error:
             if not self.is_told and not (isinstance(error, SystemExit) and not error.code):
                 with isolated(_complain):
@@ -64,7 +68,7 @@ class Telling:
 
     def _tell_of(self, error: BaseException, where: str) -> None:
         moment = self.clock.wall_ms()
-        reason = sentence(error) if isinstance(error, Exception) else f"ended by {type(error).__name__}"
+        reason = sentence(error) if isinstance(error, Exception) else f"ended by {_name(error)}; run again"
         plan = Plan(new_load(moment), moment, where)
         report = reports.as_dict(Outcome(plan), [], reason)
         report["exit_code"] = getattr(error, "exit_code", reports.FAILED)
@@ -99,6 +103,36 @@ class Telling:
         except (OSError, ValueError, subprocess.TimeoutExpired) as error:
             _complain(f"--notify: {sentence(error)}")
             return False
+
+
+class _Ended(SystemExit):
+    """Somebody asked this process to end. The exit code is the one a shell gives for that signal."""
+
+    exit_code = 128 + signal.SIGTERM
+
+    def __init__(self) -> None:
+        super().__init__(self.exit_code)
+
+
+def _name(error: BaseException) -> str:
+    return "SIGTERM" if isinstance(error, _Ended) else type(error).__name__
+
+
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM end the block like any other failure, so that it can be told of."""
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        yield
+        return
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise _Ended
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _aside(report: dict[str, Any]) -> str:

@@ -221,6 +221,11 @@ class TopicTable:
         if self.exists():
             self._settle(self.state().dead)
 
+    def is_settled(self) -> bool:
+        """Tell whether the quarantine has followed everything this table's commits decided."""
+        decided = self.state().dead
+        return self.quarantine.followed(decided) == decided
+
     def _settle(self, decided: int) -> None:
         for number, change in self._changes(self.quarantine.followed(decided), decided):
             fail_point("etl.dead.before")

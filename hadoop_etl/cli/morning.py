@@ -43,6 +43,11 @@ def show_status(warehouse: str, as_json: bool) -> None:
     note(f"{found.state}: load {found.load}" if found.load else "nothing: no load was planned yet")
     if found.unpublished:
         note(f"not published: {', '.join(found.unpublished)}; run the load again, it begins where the tables say")
+    if found.unsettled:
+        note(
+            f"the quarantine has yet to follow: {', '.join(found.unsettled)}; our readers see it whole, others when a "
+            "load has run again"
+        )
     if found.running:
         note(f"running now: {found.running}")
     show(rows, as_json=False, empty="no table yet")

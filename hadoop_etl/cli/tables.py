@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import asdict
 from typing import Any
 
 import click
 
+from hadoop_etl.apart import DecoderApart
 from hadoop_etl.cli.options import (
     FORMATS,
     dry_run_option,
@@ -155,7 +156,8 @@ def requeue_table(
             noted=table.state().notes.get("format"),
             sample=lambda: sample_dead(table),
         )
-        done = requeue(table, chosen, dry_run=dry_run)
+        decoder = stack.enter_context(closing(DecoderApart(chosen)))
+        done = requeue(table, chosen, decoder=decoder, dry_run=dry_run)
     for reason, count in done.reasons.items():
         note(f"still dead: {count} x {reason}")
     note(f"{done.rows} messages can be read now, {done.dead} still cannot" + " (dry run)" * dry_run)

@@ -34,6 +34,8 @@ STEPS = (
     "etl.report",
 )
 PUBLISHED = ("etl.commit.after", "etl.dead.before", "etl.dead.after", "etl.audit", "etl.report")
+UNSETTLED = ("etl.commit.after", "etl.dead.before")
+"""Published, and the quarantine has yet to follow."""
 
 
 def test_driver_killed_at_every_step(town: Town, forks: Any) -> None:
@@ -42,15 +44,15 @@ def test_driver_killed_at_every_step(town: Town, forks: Any) -> None:
         before = town.loaded() if town.table.exists() else []
         town.send([event(i) for i in range(200)] + [b"no event"], partition=0)
         town.send([event(i) for i in range(300)], partition=1, codec=Codec.GZIP)
-        victim = forks.Process(
-            target=driver.run, args=(town.broker.address, town.warehouse.root, [town.topic], step)
-        )
+        victim = forks.Process(target=driver.run, args=(town.broker.address, town.warehouse.root, [town.topic], step))
         victim.start()
         victim.join(60)
         assert victim.exitcode == -signal.SIGKILL, step
         if step in PUBLISHED:
             town.check()
-            assert status(town.warehouse).state == "committed"
+            found = status(town.warehouse)
+            assert found.state == "committed"
+            assert found.unsettled == ((town.topic,) if step in UNSETTLED else ()), step
             town.table.settle()  # as the next load would, but that one is to die at its own step
         else:
             assert (town.loaded() if town.table.exists() else []) == before
@@ -158,4 +160,3 @@ def test_broker_killed_in_mid_read_and_returned(tmp_path: Path) -> None:
         assert offsets == [offset for _, offset, _ in town.sent]
         assert town.load()["state"] == "committed"
         town.check()
-

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,18 +23,22 @@ from kafka2011.failpoints import VARIABLE
 from kafka2011.testing import BrokerProcess
 from kafka2011.wire.message import Codec
 from tests.integration.etl.conftest import Town, event
+from tests.waiting import until
 
 DEEP = b'{"n":' * 1200 + b"1" + b"}" * 1200
 BRACKETS = b'{"n":' + b"[" * 60_000 + b"]" * 60_000 + b"}"
 MARK = "the-guilty-one"
 
 
+def etl_run(town: Town, *more: object) -> list[str]:
+    command = [sys.executable, "-m", "kafka2011", "etl", "run", "-w", town.warehouse.root, "-b", town.broker.address]
+    return [*command, *map(str, more)]
+
+
 def run(town: Town, *more: object, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """``kafka2011 etl run`` as people start it."""
-    command = [sys.executable, "-m", "kafka2011", "etl", "run", "-w", town.warehouse.root, "-b", town.broker.address]
-    command += map(str, more)
     return subprocess.run(
-        command, env=os.environ | (env or {}), capture_output=True, text=True, timeout=120, check=False
+        etl_run(town, *more), env=os.environ | (env or {}), capture_output=True, text=True, timeout=120, check=False
     )
 
 
@@ -109,6 +114,24 @@ def test_a_message_that_kills_the_worker_is_found_and_named(town: Town, worker: 
     assert all(MARK.encode() in row["value"] and "worker process died" in row["kerror"] for row in dead)
 
 
+def test_requeue_survives_a_message_that_kills_its_decoder(town: Town) -> None:
+    """It stays in quarantine and says why, those beside it move over, and the command ends well (20 A1, 21-6)."""
+    town.send([event(0), b"no event", f"no event, but {MARK}".encode(), b"none either"])
+    assert run(town, "-t", town.topic, "--max-dead", "100%").returncode == 0
+    killed = {VARIABLE: f"etl.task.batch=kill:{MARK}"}
+    assert quarantine(town.table).num_rows == 3
+    again = [sys.executable, "-m", "kafka2011", "etl", "requeue", town.topic, "-w", town.warehouse.root, "--json"]
+    again += ["--format", "raw"]
+    done = subprocess.run(again, env=os.environ | killed, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    (said,) = json.loads(done.stdout)
+    assert (said["rows"], said["dead"]) == (2, 1)
+    (left,) = quarantine(town.table).to_pylist()
+    assert MARK.encode() in left["value"]
+    assert "died of this message" in left["kerror"]
+    town.check()
+
+
 def test_a_worker_that_always_dies_condemns_no_message(town: Town, worker: WorkerRunner) -> None:
     """If everything kills it, it is the machine: nothing is quarantined, the topic fails and says so."""
     town.send([event(i) for i in range(4)])
@@ -165,3 +188,25 @@ def _stale(town: Town) -> Path:
     path = town.root / "stale.json"
     path.write_text("{}")
     return path
+
+
+def test_a_load_ended_by_sigterm_is_told(town: Town, tmp_path: Path) -> None:
+    """A scheduler's time limit: report, metrics and the person's command speak, and the lock is free (21-5)."""
+    town.send([event(i) for i in range(10)])
+    metrics, told = tmp_path / "etl.prom", tmp_path / "told"
+    told.mkdir()
+    words = ["-t", town.topic, "--master", "inline", "--metrics-file", str(metrics), "--notify", f"cp -t {told}"]
+    with subprocess.Popen(
+        etl_run(town, *words),
+        env=os.environ | {VARIABLE: "etl.task.done=sleep:100"},
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+    ) as load:
+        until(lambda: load.poll() is not None or list(Path(town.table.uri).rglob("*.parquet")), "a task has its file")
+        load.terminate()
+        assert load.wait(60) == 128 + signal.SIGTERM
+    (report,) = told.iterdir()
+    assert "SIGTERM" in json.loads(report.read_text())["error"]
+    assert last_report(town)["exit_code"] == metrics_of(metrics)["kafka2011_etl_last_exit_code"] == 143
+    assert town.load()["rows"] == 10
+    town.check()

@@ -22,7 +22,7 @@ from pyspark import cloudpickle
 from hadoop_etl.job import Load, Outcome
 from hadoop_etl.planning import Options, Planner
 from hadoop_etl.runners import OnProgress, SparkRunner
-from hadoop_etl.state import status
+from hadoop_etl.state import read_report, status
 from hadoop_etl.task import Result, Work
 from kafka2011.failpoints import VARIABLE
 from kafka2011.testing import BrokerProcess
@@ -116,6 +116,25 @@ def test_driver_killed_at_every_step(town: Town, _round: int) -> None:
             assert (town.loaded() if town.table.exists() else []) == before, step
             assert status(town.warehouse).state == "nothing", step
     assert town.load()["rows"] == 0, "nothing is left to load"
+    town.check()
+
+
+def test_the_death_of_the_jvm_is_told_as_such(town: Town) -> None:
+    """A real JVM killed under a load: the last words name it, not a broker, and there is a report (21-12)."""
+    filled(town, 60)
+    with driver(town, "etl.task.done=sleep:100") as victim:
+        wait_for_files(town, 1, victim)
+        (java,) = [pid for pid in family(victim.pid) if psutil.Process(pid).name() == "java"]
+        os.kill(java, signal.SIGKILL)
+        assert victim.wait(300) == 1
+    last = (town.root / "driver.log").read_text().strip().splitlines()[-1]
+    assert "its Java process ended" in last
+    assert "nothing was published" in last
+    report = read_report(town.warehouse)
+    assert report is not None
+    assert report["state"] == "failed"
+    assert "its Java process ended" in report["error"]
+    assert town.load()["state"] == "committed"
     town.check()
 
 

@@ -197,7 +197,9 @@ def test_the_quarantine_follows_once(table: TopicTable) -> None:
         seen = DeltaTable(table.quarantine.uri).to_pyarrow_dataset().count_rows()
         assert seen == number + (step == "etl.dead.after")
         again = Warehouse(str(Path(table.uri).parent)).table("clicks")
+        assert again.is_settled() == (step == "etl.dead.after")
         again.settle()
+        assert again.is_settled()
         again.settle()
         assert DeltaTable(table.quarantine.uri).to_pyarrow_dataset().count_rows() == number + 1
 
@@ -319,7 +321,10 @@ def test_a_place_that_cannot_hold_a_warehouse_is_refused(uri: str) -> None:
 def test_what_a_remote_store_says_becomes_one_sentence(tmp_path: Path) -> None:
     """The library speaks in many coloured lines; a local error is left alone."""
     said = OSError("Generic S3 error\n  \x1b[31m↳\x1b[0m error sending request\n   \x1b[31m↳\x1b[0m refused\n")
-    with pytest.raises(WarehouseError, match=r"x cannot be reached: refused \(Generic S3 error\)"), reaching("s3://l/x"):
+    with (
+        pytest.raises(WarehouseError, match=r"x cannot be reached: refused \(Generic S3 error\)"),
+        reaching("s3://l/x"),
+    ):
         raise said
     with pytest.raises(OSError, match="Generic"), reaching(str(tmp_path)):
         raise said
