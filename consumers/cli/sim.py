@@ -52,7 +52,7 @@ def run(seed: int, edition: str, kind: str, svg: Path | None) -> None:
     if svg is not None:
         svg.write_text(draw(world.scenario, verdict))
         note(f"picture: {svg}")
-    raise SystemExit(1 if verdict.failed else 0)
+    raise SystemExit(1 if verdict.failed or verdict.doubled else 0)
 
 
 @sim.command(context_settings=CONTEXT)

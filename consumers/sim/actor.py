@@ -6,6 +6,7 @@ messages in small batches), and its misfortunes.
 
 from __future__ import annotations
 
+import math
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +43,8 @@ class Actor:
         self.left = False
         self.frozen_until = 0.0
         self.cut_until = 0.0
+        self.away_since = math.inf
+        """When it was first paused or cut off: from then on what it holds says nothing of what it reads."""
         self._doubts = False
         """Away for so long that the session may be over: delivers nothing until that is known."""
         self._life = self.member.life()
@@ -203,6 +206,7 @@ class Actor:
     def pause(self, seconds: float) -> None:
         """SIGSTOP: nothing runs, no heartbeat is sent."""
         self.frozen_until = self.world.now + seconds
+        self.away_since = min(self.away_since, self.world.now)
         self._doubts = seconds > SESSION_S / 3  # it knows, and asks before it goes on (``pulse``)
         self._silent()
         self.world.at(seconds, lambda: self._heard(self.frozen_until))
@@ -210,6 +214,7 @@ class Actor:
     def cut(self, seconds: float) -> None:
         """The line to the registry is dead; the brokers can still be read."""
         self.cut_until = self.world.now + seconds
+        self.away_since = min(self.away_since, self.world.now)
         # A line that is reset is noticed at once, a mute one when two thirds of the session are gone (``worker``).
         self.world.at(self._random.uniform(0.0, SESSION_S * 2 / 3) + SESSION_S / 6, self._misses)
         self._silent()

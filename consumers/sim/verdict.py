@@ -34,6 +34,10 @@ class Verdict:
     rebalances: int
     operations: int
     events: int
+    doubled: int = 0
+    """Partitions that two members read at the same time though neither was ever away: the promise is one reader."""
+    doubled_s: float = 0.0
+    """How long, over all partitions (virtual seconds)."""
     lanes: tuple[Lane, ...] = ()
 
     @property
@@ -50,11 +54,26 @@ class Verdict:
             "offsets that went back": self.backward_commits,
             "members that gave up": self.gave_up,
         }
-        told = ", ".join(f"{count} {what}" for what, count in wrong.items() if count) or "nothing went wrong"
+        told = ", ".join(f"{count} {what}" for what, count in wrong.items() if count)
+        twice = f"{self.doubled} partitions had two readers at once, for {self.doubled_s:.1f} s in all"
+        told = told or (twice if self.doubled else "nothing went wrong")
+        why = f" ({twice})" if self.doubled and twice != told else ""
         return (
-            f"seed {self.seed}, {self.edition}: {told}; {self.messages} messages, {self.duplicates} delivered again, "
-            f"{self.rebalances} rebalances"
+            f"seed {self.seed}, {self.edition}: {told}; {self.messages} messages, "
+            f"{self.duplicates} delivered again{why}, {self.rebalances} rebalances"
         )
+
+
+def overlaps(lanes: Iterable[Lane]) -> dict[str, float]:
+    """Partition -> how long two members or more read it at the same time."""
+    found: dict[str, float] = {}
+    read_until: dict[str, float] = {}
+    for lane in sorted(lanes, key=lambda lane: lane.start):
+        until = read_until.get(lane.partition, lane.start)
+        if (both := min(until, lane.end) - lane.start) > 1e-9:
+            found[lane.partition] = found.get(lane.partition, 0.0) + both
+        read_until[lane.partition] = max(until, lane.end)
+    return found
 
 
 def row(edition: str, kind: str, verdicts: Iterable[Verdict]) -> dict[str, object]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 from typing import Any
 
 from consumers.algorithm1.steps import Owned
 from consumers.sim.actor import Actor
 from consumers.sim.scenario import QUIET_S, Fault, Scenario
-from consumers.sim.verdict import Lane, Verdict
+from consumers.sim.verdict import Lane, Verdict, overlaps
 from kafka2011.clock import ManualClock
 from kafka2011.types import BrokerPartition
 from zk_registry import paths
@@ -223,6 +224,8 @@ class World:
             self.log_end(owned) - sum(1 for c in counts[: self.log_end(owned)] if c)
             for owned, counts in self._counts.items()
         )
+        away = {actor.name: actor.away_since for actor in self.actors}
+        doubled = overlaps(replace(lane, end=min(lane.end, away[lane.member])) for lane in self._lanes)
         return Verdict(
             seed=self.scenario.seed,
             edition=self.scenario.edition,
@@ -237,6 +240,8 @@ class World:
             rebalances=sum(actor.member.counters.rebalances for actor in self.actors),
             operations=self.n_operations,
             events=self._n_events,
+            doubled=len(doubled),
+            doubled_s=sum(doubled.values()),
             lanes=tuple(self._lanes),
         )
 

@@ -10,9 +10,10 @@ from click.testing import CliRunner
 
 from consumers.algorithm1 import assign
 from consumers.algorithm1.editions import EDITIONS, SOUND
-from consumers.cli.sim import shrink_command
-from consumers.sim.picture import draw
+from consumers.cli.sim import run, shrink_command
+from consumers.sim.picture import draw, label_rows
 from consumers.sim.runs import first_failure, scenario, shrink, verdicts
+from consumers.sim.verdict import Lane, overlaps
 from consumers.sim.world import World
 
 SEEDS = 50
@@ -24,7 +25,7 @@ def test_the_sound_edition_loses_nothing(kind: str) -> None:
     by a non-owner, no offset going back, and no more than one message in twenty delivered again (§3.2, §3.3)."""
     runs = verdicts("sound", kind, SEEDS)
 
-    assert [str(v) for v in runs if v.failed] == []
+    assert [str(v) for v in runs if v.failed or v.doubled] == []
     assert sum(v.rebalances for v in runs) > 10 * SEEDS, "the runs were eventful"
     assert sum(v.duplicates for v in runs) <= 0.05 * sum(v.messages for v in runs)
 
@@ -109,3 +110,23 @@ def test_shrink_says_what_is_needed(edition: str, said: str) -> None:
     told = CliRunner().invoke(shrink_command, ["--edition", edition, "--seed", "0"])
 
     assert told.exit_code == 0 and re.match(said, told.output), told.output
+
+
+def test_two_readers_of_one_partition_are_named() -> None:
+    """Issue 22 B13: one reader per partition is the promise; the verdict names a breach, exit code 1 (§3.2)."""
+    told = CliRunner().invoke(run, ["--edition", "printed", "--kind", "clean", "--seed", "2"])
+
+    assert told.exit_code == 1
+    assert re.match(r"seed 2, printed: \d+ partitions had two readers at once, for [\d.]+ s in all; ", told.output)
+
+
+def test_readers_overlap_where_their_times_do() -> None:
+    """Two members on one partition count for as long as both read; one after the other, or elsewhere, does not."""
+    lanes = [Lane("a", "0-0", 0, 5), Lane("b", "0-0", 4, 9), Lane("a", "0-0", 9, 10), Lane("c", "0-1", 0, 9)]
+
+    assert overlaps(lanes) == {"0-0": 1}
+
+
+def test_labels_that_would_touch_are_in_different_rows() -> None:
+    """Issue 22 B13: in the picture no label lies on another."""
+    assert label_rows([(0, "join"), (10, "leave"), (12, "kill"), (200, "grow")]) == [0, 1, 2, 0]
