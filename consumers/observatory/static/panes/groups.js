@@ -86,7 +86,7 @@ function trend(group) {
     {},
     svg(
       "svg",
-      { width: 610, height: 66, role: "img", "aria-label": "lag over time" },
+      { width: 610, height: 66, viewBox: "0 0 610 66", role: "img", "aria-label": "lag over time" },
       svg("line", { class: "axis", x1: 0, x2: 610, y1: 60, y2: 60 }),
       svg("polyline", { points, fill: "none", stroke: "#0072b2", "stroke-width": 2 }),
     ),
