@@ -164,9 +164,12 @@ function notes(member, names, { x, y, strip }) {
   }
   return [...told.values()].map((span) => {
     const says = STATES[span.state].says;
-    const atEnd = x(span.to) + says.length * 7.2 > x(Infinity);
-    const place = { x: atEnd ? x(span.from) - 5 : x(span.to) + 5, y: y + 12 + names.indexOf(span.partition) * strip };
-    return svg("text", { class: "note", ...place, "text-anchor": atEnd ? "end" : "start" }, says);
+    const width = says.length * 7.2;
+    const line = y + 12 + names.indexOf(span.partition) * strip;
+    const words = (place, anchor) => svg("text", { class: "note", x: place, y: line, "text-anchor": anchor }, says);
+    // On the hatching if it is wide enough; else beside it, where there is room.
+    if (x(span.to) - x(span.from) > width) return words(x(span.from) + 5, "start");
+    return x(span.to) + width > x(Infinity) ? words(x(span.from) - 5, "end") : words(x(span.to) + 5, "start");
   });
 }
 
