@@ -8,11 +8,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
 from deltalake.transaction import AddAction, RemoveAction
 
 from hadoop_etl.files import WrittenFile, statistics
 from hadoop_etl.storage import local_path, sync_directory
+
+CHECKPOINT_EVERY = 20
+"""Entries of a log between two checkpoints."""
 
 
 def files_of(table: DeltaTable) -> list[WrittenFile]:
@@ -48,6 +51,9 @@ def write_entry(
 ) -> None:
     """Write one log entry; raises what delta-rs raises."""
     moment = time.time_ns() // 1_000_000
+    # Looking for entries that are too old means looking at all of them. None can have become so since the last
+    # checkpoint but those before it, so it is done where a checkpoint is made, and not at every commit.
+    makes_checkpoint = (table.version() + 2) % CHECKPOINT_EVERY == 0
     actions: Sequence[AddAction | RemoveAction] = [
         *(AddAction(f.path, f.size, f.keys, f.modified_ms, True, f.stats) for f in added),
         *(RemoveAction(f.path, True, moment, f.size, f.keys) for f in removed),
@@ -61,6 +67,7 @@ def write_entry(
             custom_metadata=notes,
             app_transactions=[Transaction(name, number) for name, number in transactions],
         ),
+        post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=None if makes_checkpoint else False),
     )
 
 

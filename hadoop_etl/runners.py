@@ -8,10 +8,13 @@ it cannot run anything.
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from types import FrameType
 from typing import TYPE_CHECKING, Protocol
 
 from hadoop_etl.errors import LoadError
@@ -117,8 +120,9 @@ class SparkRunner:
         watcher = threading.Thread(target=self._watch, args=(group, stop, on_progress), daemon=True)
         watcher.start()
         try:
-            found: list[Result] = self._context.parallelize(works, len(works)).map(self._task).collect()
-        except (KeyboardInterrupt, SystemExit):
+            with self._ending_with_jvm():
+                found: list[Result] = self._context.parallelize(works, len(works)).map(self._task).collect()
+        except KeyboardInterrupt:
             self._context.cancelJobGroup(group)
             raise
         except Exception as error:
@@ -134,6 +138,34 @@ class SparkRunner:
             watcher.join()
         on_progress(len(found), 0)
         return found
+
+    @contextmanager
+    def _ending_with_jvm(self) -> Iterator[None]:
+        """Let SIGTERM end the job at once, where somebody waits for that signal.
+
+        Whoever asks Spark for something now waits for the job first. So its Java process is ended, and the answer
+        that never comes is turned into what the signal means.
+        """
+        gateway, meant = getattr(self._context, "_gateway", None), signal.getsignal(signal.SIGTERM)
+        java = getattr(gateway, "proc", None)
+        if java is None or not callable(meant) or threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        ended = threading.Event()
+
+        def end(number: int, frame: FrameType | None) -> None:
+            ended.set()
+            java.kill()
+
+        signal.signal(signal.SIGTERM, end)
+        try:
+            yield
+        except Exception:
+            if ended.is_set():
+                meant(signal.SIGTERM, None)
+            raise
+        finally:
+            signal.signal(signal.SIGTERM, meant)
 
     def _is_alive(self) -> bool:
         """Tell whether there is still a JVM to talk to."""

@@ -25,7 +25,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from pyarrow import fs
 from pyarrow.dataset import Dataset
 
-from hadoop_etl.actions import files_of, make_durable, write_entry
+from hadoop_etl.actions import CHECKPOINT_EVERY, files_of, make_durable, write_entry
 from hadoop_etl.columns import BOUNDED, DEAD, partition_columns, table_schema
 from hadoop_etl.errors import LoadSuperseded, WarehouseError
 from hadoop_etl.files import WrittenFile
@@ -38,7 +38,7 @@ from kafka2011.types import BrokerPartition, is_legal_name
 META = "kafka2011"
 """The key of our own notes in a commit: load, kind, format, and where the table stands."""
 
-PROPERTIES = {"delta.logRetentionDuration": "interval 30 days", "delta.checkpointInterval": "20"}
+PROPERTIES = {"delta.logRetentionDuration": "interval 30 days", "delta.checkpointInterval": str(CHECKPOINT_EVERY)}
 """Opening a table costs what came after its last checkpoint; what is older than a month, and in a checkpoint, goes."""
 NO_CHANGE = Change()
 

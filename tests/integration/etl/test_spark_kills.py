@@ -138,6 +138,20 @@ def test_the_death_of_the_jvm_is_told_as_such(town: Town) -> None:
     town.check()
 
 
+def test_sigterm_ends_a_load_by_spark_at_once(town: Town) -> None:
+    """Not when its tasks are done; it is told of, and the next load finds everything as it was (21-5)."""
+    filled(town, 60)
+    with driver(town, "etl.task.done=sleep:1000") as victim:
+        wait_for_files(town, 1, victim)
+        victim.terminate()
+        assert victim.wait(300) == 128 + signal.SIGTERM
+    report = read_report(town.warehouse)
+    assert report is not None
+    assert "SIGTERM" in report["error"]
+    assert town.load()["state"] == "committed"
+    town.check()
+
+
 @every_round
 @pytest.mark.parametrize("fault", ["killing_its_worker", "failing_twice", "twice_at_once"])
 def test_tasks_that_die_fail_or_run_twice(
