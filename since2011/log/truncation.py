@@ -32,6 +32,7 @@ def truncate_to(log: ModernLog, offset: int) -> bool:
     restore_producers(log, log.log_end_offset)
     log.log_start_offset = min(log.log_start_offset, log.log_end_offset)
     log.high_watermark = min(log.high_watermark, log.log_end_offset)
+    log.unstable.replicated(log.high_watermark)
     log.recovery_point = min(log.recovery_point, log.log_end_offset)
     return True
 
