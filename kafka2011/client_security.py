@@ -44,19 +44,27 @@ class ClientSecurity:
         """TLS 1.2 or newer that checks the broker's certificate and its host name; None without TLS."""
         if not self.tls:
             return None
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # asks for a certificate and compares the host name
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        try:
-            if self.ca is None:
-                context.load_default_certs(ssl.Purpose.SERVER_AUTH)
-            else:
-                context.load_verify_locations(self.ca)
-            if self.certificate is not None:
-                context.load_cert_chain(self.certificate, self.key)
-        except OSError as error:
-            files = ", ".join(str(file) for file in (self.ca, self.certificate, self.key) if file is not None)
-            raise ConfigError(f"client.tls cannot be set up from {files}: {error.strerror or error}") from error
-        return context
+        return client_context(self.ca, self.certificate, self.key, "client.tls")
+
+
+def client_context(ca: Path | None, certificate: Path | None, key: Path | None, what: str) -> ssl.SSLContext:
+    """TLS 1.2 or newer that checks the server's certificate and host name; only ``ca`` is trusted, where one is given.
+
+    ``what`` names the setting in the error.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # asks for a certificate and compares the host name
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        if ca is None:
+            context.load_default_certs(ssl.Purpose.SERVER_AUTH)
+        else:
+            context.load_verify_locations(ca)
+        if certificate is not None:
+            context.load_cert_chain(certificate, key)
+    except OSError as error:
+        files = ", ".join(str(file) for file in (ca, certificate, key) if file is not None)
+        raise ConfigError(f"{what} cannot be set up from {files}: {error.strerror or error}") from error
+    return context
 
 
 def read_settings(environ: Mapping[str, str]) -> Config:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kazoo.security import ACL, Id, Permissions, make_digest_acl
 
-from kafka2011.client_security import client_settings
+from kafka2011.client_security import client_context, client_settings
 from kafka2011.config import Config
 from kafka2011.errors import ConfigError
 from kafka2011.private_file import read_private
@@ -36,19 +36,7 @@ class Tls:
 
         Made here and not by kazoo: kazoo trusts the system's authorities beside ``ca``, and leaves host names alone.
         """
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # asks for a certificate and compares the host name
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        try:
-            if self.ca is None:
-                context.load_default_certs(ssl.Purpose.SERVER_AUTH)
-            else:
-                context.load_verify_locations(self.ca)
-            if self.certificate is not None:
-                context.load_cert_chain(self.certificate, self.key)
-        except OSError as error:
-            files = ", ".join(str(file) for file in (self.ca, self.certificate, self.key) if file is not None)
-            raise ConfigError(f"TLS to ZooKeeper cannot be set up from {files}: {error.strerror or error}") from error
-        return context
+        return client_context(self.ca, self.certificate, self.key, "TLS to ZooKeeper")
 
 
 @dataclass(frozen=True, slots=True)
