@@ -11,6 +11,7 @@ A BadRequest is answered 400 with one line. What nobody foresaw is answered 500 
 from __future__ import annotations
 
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
@@ -33,7 +34,7 @@ class BadRequest(Kafka2011Error):
     """A request that cannot be read: answered 400, with this line."""
 
 
-class GuardedResource(Resource):
+class GuardedResource(Resource, ABC):
     """A resource whose ``answer`` may raise. Thread: reactor."""
 
     isLeaf = True
@@ -42,9 +43,9 @@ class GuardedResource(Resource):
         super().__init__()  # type: ignore[no-untyped-call]  # twisted.web has no annotations
         self._tell = tell
 
+    @abstractmethod
     def answer(self, request: Request) -> bytes | int:
         """The body, or NOT_DONE_YET."""
-        raise NotImplementedError
 
     def refuse(self, request: Request, code: int, why: str) -> bytes:
         """An error in one line."""

@@ -8,6 +8,7 @@ first record of the earliest transaction that has not ended. The paper's answer 
 
 from __future__ import annotations
 
+import random
 from bisect import bisect_right
 from pathlib import Path
 from typing import NamedTuple
@@ -67,7 +68,7 @@ class ModernLog:
         self.last_flush = clock.monotonic()
         self.failed: str | None = None
         """Why nothing more may be appended; reading goes on."""
-        self._roll_ms = config.segment_ms
+        self._roll_ms = _roll_after(config)
         self._names_unsynced = True
 
     def __str__(self) -> str:
@@ -205,7 +206,7 @@ class ModernLog:
         segment.index.load()
         segment.time_index.load()
         self.segments.append(segment)
-        self._roll_ms = self.config.segment_ms
+        self._roll_ms = _roll_after(self.config)
         self.journal.emit(ModernSegmentRolled(topic=self.topic, partition=self.partition, base_offset=base))
         return segment
 
@@ -321,3 +322,12 @@ class ModernLog:
             self.flush()
         for segment in self.segments:
             segment.close()
+
+
+def _roll_after(config: LogConfig) -> int:
+    """How long a segment may grow: ``segment.ms``, less a random part of ``segment.jitter.ms`` drawn for each.
+
+    Without it the segments of all partitions made together would roll together.
+    """
+    jitter = min(config.segment_jitter_ms, config.segment_ms)
+    return config.segment_ms - (random.randrange(jitter) if jitter else 0)

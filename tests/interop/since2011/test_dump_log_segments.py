@@ -14,8 +14,6 @@ from tests.interop.since2011.real_kafka import run_tool
 from tests.unit.since2011.bench import Bench, no_codec
 from tests.unit.since2011.vectors import T
 
-CONFIG = LogConfig(segment_bytes=6000, index_interval_bytes=300, segment_ms=10**12)
-
 
 @pytest.fixture
 def written(tmp_path: Path) -> Bench:

@@ -360,6 +360,21 @@ def test_a_lying_timestamp_holds_no_segment_for_ever(tmp_path: Path) -> None:
     assert apply_retention(bench.log) == 1
 
 
+def test_segments_do_not_all_roll_at_once(tmp_path: Path) -> None:
+    """Each segment draws its own part of segment.jitter.ms; without jitter it rolls at segment.ms (sheet §3)."""
+    exact = Bench(tmp_path / "exact-0", LogConfig(segment_ms=1000))
+    drawn = set()
+    for number in range(20):
+        bench = Bench(tmp_path / f"drawn-{number}", LogConfig(segment_ms=10_000, segment_jitter_ms=9_000))
+        drawn.add(bench.log._roll_ms)
+    for at in (T, T + 1000, T + 1001):
+        exact.send((b"k", b"v"), at=at)
+
+    assert len(drawn) > 1
+    assert all(1_000 < roll_ms <= 10_000 for roll_ms in drawn)
+    assert [segment.base_offset for segment in exact.log.segments] == [0, 2]
+
+
 def test_size_keeps_at_least_the_limit(tmp_path: Path) -> None:
     """retention.bytes deletes whole segments and never goes below the limit (sheet §5)."""
     bench = Bench(tmp_path / "clicks-0", LogConfig(segment_bytes=600, retention_bytes=1000, segment_ms=10**12))
