@@ -6,11 +6,15 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 DEMO   := $(VENV)/.demo
 READY  := $(VENV)/.ready
+LABS   := $(VENV)/.labs
 PINNED := $(VENV)/versions.txt
 ARGS   ?=
+# Test files run side by side in so many processes; a test that fails only then is a defect.
+WORKERS ?= 3
+N      ?= 1
 
-.PHONY: help demo test test-quick fuzz paper sanitize check sim model bench bench-07 bench-guard bench-peers bench-etl audit lock locked
-.PHONY: etl-matrix etl-machine fuzz-etl soak outage siege kills docker docs clean
+.PHONY: claims help demo lab test test-quick fuzz paper sanitize check sim model bench bench-07 bench-41 bench-guard bench-peers bench-etl audit lock locked
+.PHONY: etl-matrix etl-machine fuzz-etl soak outage siege kills docker pin-images docs clean
 
 # Install an extra of this project in the versions of constraints.txt; where those cannot be had, in today's.
 define install
@@ -39,14 +43,24 @@ $(READY): $(DEMO)
 	$(call install,dev)
 	touch $@
 
+# What the labs run on: the package itself, without Spark and ZooKeeper.
+$(LABS): setup.cfg pyproject.toml setup.py
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip setuptools wheel
+	$(BIN)/python -m pip install --quiet --no-build-isolation --disable-pip-version-check -e .
+	touch $@
+
+lab: $(LABS)    ## begin a lab and see its first test fail (N=1 to 6)
+	$(BIN)/kafka2011 lab start $(N) $(ARGS)
+
 demo: $(DEMO)   ## a ZooKeeper-backed cluster with a page to look at (ARGS="--for 60s" ends by itself)
 	$(BIN)/kafka2011 demo $(ARGS)
 
 test: $(READY)  ## every test (real ZooKeeper, real Spark, real clients)
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
 
 test-quick: $(READY) ## what needs no Spark, no JVM and no client of others (under three minutes)
-	$(BIN)/python -m pytest tests/house tests/unit tests/property tests/paper $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile tests/house tests/unit tests/property tests/paper $(ARGS)
 
 fuzz: $(READY)  ## the property tests with fresh seeds (ARGS="--for 10m")
 	$(BIN)/python -m tests.fuzz $(ARGS)
@@ -62,17 +76,25 @@ check: $(READY) ## ruff, mypy, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-sim: $(READY)   ## 3,000 simulated runs of Algorithm 1, three editions side by side
+sim: $(READY)   ## 3,000 simulated runs of Algorithm 1, three editions side by side; 10,000 of replication
 	$(BIN)/kafka2011 sim table --runs 3000 $(ARGS)
+	$(BIN)/kafka2011 sim replication --runs 10000
 
 model: $(READY) ## check the model of Algorithm 1 (docs/model)
 	$(BIN)/python docs/model/check.py $(ARGS)
+
+claims: $(DEMO) ## thirty sentences of the paper on trial (under ten minutes), and the report in docs/results/claims
+	$(BIN)/kafka2011 claims run --all --results docs/results/claims $(ARGS); test $$? -ne 1
+	$(BIN)/kafka2011 claims report --results docs/results/claims
 
 bench: $(READY) ## the paper's section 5, beside the peers that are installed
 	$(BIN)/python -m benchmarks $(ARGS)
 
 bench-07: $(READY) ## beside the real Kafka 0.7, whose jars KAFKA07_LIB names (ten minutes on a quiet machine)
 	$(BIN)/python -m benchmarks.beside07 $(ARGS)
+
+bench-41: $(READY) ## the modern port beside a real Kafka 4.1, whose jars KAFKA41_JARS names
+	$(BIN)/python -m benchmarks.beside41 $(ARGS)
 
 bench-guard: $(READY) ## six costs as multiples of fixed work; fails if one has grown (before a release)
 	$(BIN)/python -m benchmarks.guard
@@ -119,6 +141,9 @@ locked:         ## install exactly what constraints.txt names, checked against i
 	$(BIN)/python -m pip install --quiet --require-hashes -r constraints.txt
 	$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps -e .
 	touch $(DEMO) $(READY)
+
+pin-images:     ## pin the base images of docker/Dockerfile to today's digests (asks the registry; says so when it cannot)
+	$(PYTHON) docker/pin.py $(ARGS)
 
 docker: $(READY) ## build the images, bring the cluster up, smoke-test it, tear it down
 	$(BIN)/python docker/smoke.py $(ARGS)

@@ -26,7 +26,7 @@ from benchmarks.crossing import crossing
 from benchmarks.nights import nights
 from hadoop_etl.cluster import Cluster
 from hadoop_etl.decode import Format, make_decoder
-from hadoop_etl.frames import read_frames
+from hadoop_etl.entries import read_entries
 from hadoop_etl.job import Load
 from hadoop_etl.planning import Options, Planner
 from hadoop_etl.runners import InlineRunner, SparkRunner
@@ -148,7 +148,7 @@ def decoding(rows: int) -> dict[str, float]:
     def read(times: int) -> float:
         began = time.process_time()
         for _ in range(times):
-            read_frames(data, 0, at_end=True)
+            read_entries(data, 0, at_end=True)
         return 20_000 * times / (time.process_time() - began)
 
     read(2)

@@ -30,19 +30,25 @@ from pathlib import Path
 
 import click
 
-from consumers.group_protocol.codec import ApiKey, Struct
-from consumers.group_protocol.error_codes import ErrorCode
 from kafka2011.child import die_with_parent
 from kafka2011.client import BrokerConnection
 from kafka2011.errors import Kafka2011Error
 from kafka2011.testing import BrokerProcess, unhandled_errors
 from kafka2011.wire import AckLevel, decode_set, encode_set
-from tests.integration.group_protocol_wire.wire_client import WireClient
+from since2011.wire.codec import ApiKey, Struct
+from since2011.wire.error_codes import ErrorCode
+from tests.integration.since2011.wire_client import WireClient
 from zk_registry.embedded import EmbeddedZooKeeper
 
 TOPIC = "kept"
 N_BROKERS, N_MEMBERS = 3, 2
-OPTIONS = {"num.partitions": 2, "modern.port": 0, "produce.acks.enable": True, "log.file.size": 100_000}
+OPTIONS = {
+    "num.partitions": 2,
+    "modern.port": 0,
+    "log.format": "2011",
+    "produce.acks.enable": True,
+    "log.file.size": 100_000,
+}
 _HEAD = 10
 """Bytes of a 2011 message before its payload: a modern offset is that of its last byte."""
 

@@ -19,7 +19,7 @@ from deltalake import DeltaTable
 
 from hadoop_etl import warehouse as warehouses
 from hadoop_etl.cluster import Cluster
-from hadoop_etl.night import Night
+from hadoop_etl.load_run import LoadRun
 from hadoop_etl.planning import Options
 from hadoop_etl.runners import InlineRunner
 from hadoop_etl.upkeep import compact, vacuum
@@ -34,6 +34,8 @@ HOUR_S = 3600.0
 TOPIC = "clicks"
 START_MS = 1_307_836_800_000
 ROWS = 100
+TURNS = 60
+OPTIONS = {"log.flush.interval": 1, "produce.acks.enable": True}
 
 
 class Calendar:
@@ -77,9 +79,9 @@ class Nights:
         self.reads.append(0)
         began, used = time.perf_counter(), time.process_time()
         cluster = Cluster.from_brokers(self._broker.address)
-        night = Night(Warehouse(self._place), cluster, InlineRunner(1), Journal(), Options(), clock=self._clock)
-        night.telling.keep_days = 30
-        report = night.run([TOPIC])
+        load = LoadRun(Warehouse(self._place), cluster, InlineRunner(1), Journal(), Options(), clock=self._clock)
+        load.announcer.keep_days = 30
+        report = load.run([TOPIC])
         cluster.close()
         self.load_ms.append(1000 * (time.perf_counter() - began))
         self.cpu_ms.append(1000 * (time.process_time() - used))
@@ -128,13 +130,33 @@ class Nights:
         }
 
 
+def turn_by_turn(old: Nights, last: int) -> float:
+    """CPU of a load after ``last`` others, as a multiple of that of one after twenty, in a warehouse of its own.
+
+    One of each by turns, so that whatever else the machine does, it does to both.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="kafka2011-nights-") as place,
+        BrokerProcess(options=OPTIONS) as broker,
+    ):
+        young = Nights(place, broker)
+        for number in range(20):
+            young.hour(number)
+        for number in range(TURNS):
+            young.hour(20 + number)
+            old.hour(last + number)
+    late, early = (statistics.median(loads.cpu_ms[-TURNS:]) for loads in (old, young))
+    print(f"CPU of a load, median of {TURNS} by turns: after 20 loads {early:.1f} ms, after {last:,} {late:.1f} ms")
+    return late / early
+
+
 def nights(count: int) -> None:
-    """Load ``count`` times and print a line for every eighth part."""
+    """Load ``count`` times and print a line for every eighth part; then compare the last with an early one."""
     every, lines = max(count // 8, 1), list[dict[str, int]]()
     real = warehouses.read_text
     with (
         tempfile.TemporaryDirectory(prefix="kafka2011-nights-") as place,
-        BrokerProcess(options={"log.flush.interval": 1, "produce.acks.enable": True}) as broker,
+        BrokerProcess(options=OPTIONS) as broker,
     ):
         loads = Nights(place, broker)
 
@@ -148,7 +170,8 @@ def nights(count: int) -> None:
                 if (number + 1) % every == 0:
                     lines.append(loads.line(every))
                     print(", ".join(f"{name} {value:,}" for name, value in lines[-1].items()), flush=True)
+        ratio = turn_by_turn(loads, count)
+        count += TURNS
         table = Warehouse(place).table(TOPIC)
         assert (table.dataset().count_rows(), table.dead_rows().count_rows()) == (ROWS * count, count)
-    ratio = lines[-1]["CPU ms"] / lines[0]["CPU ms"]
-    print(f"{count:,} loads: {ROWS * count:,} rows and {count:,} dead rows, all there; CPU last / first {ratio:.2f}")
+    print(f"{count:,} loads: {ROWS * count:,} rows and {count:,} dead rows, all there; CPU late / early {ratio:.2f}")

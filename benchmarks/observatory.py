@@ -22,8 +22,8 @@ from pathlib import Path
 import psutil
 from kazoo.client import KazooClient
 
-from consumers.cluster.cli import observatory_process
-from consumers.cluster.cluster import Cluster, Size
+from classroom.cluster.cli import observatory_process
+from classroom.cluster.cluster import Cluster, Size
 from kafka2011.client import BrokerConnection
 from kafka2011.wire import encode_set
 

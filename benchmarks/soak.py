@@ -22,11 +22,11 @@ from pathlib import Path
 
 import click
 
-from consumers.cluster.cluster import Size
-from consumers.cluster.processes import Processes
-from hadoop_etl.demo.cli import Duration
-from hadoop_etl.demo.show import Choices, Demo
-from hadoop_etl.demo.summary import Summary
+from classroom.cluster.cluster import Size
+from classroom.cluster.processes import Processes
+from classroom.demo.cli import Duration
+from classroom.demo.show import Choices, Demo
+from classroom.demo.summary import Summary
 
 QUIET = 0.25
 

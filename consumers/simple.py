@@ -116,7 +116,7 @@ class SimpleConsumer:
                 return
 
     def offsets(self, topic: str, partition: int, time_ms: int = LATEST, max_offsets: int = 1) -> list[int]:
-        """Offsets of segments begun before a time, newest first (spec §2.7)."""
+        """Offsets of segments begun before a time, newest first (docs/log.md)."""
         return self._connection.offsets(topic, partition, time_ms, max_offsets)
 
     def earliest(self, topic: str, partition: int) -> int:

@@ -12,7 +12,7 @@ from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Tr
 from deltalake.transaction import AddAction, RemoveAction
 
 from hadoop_etl.files import WrittenFile, statistics
-from hadoop_etl.storage import local_path, sync_directory
+from hadoop_etl.storage import exists, local_path, sync_directory
 
 CHECKPOINT_EVERY = 20
 """Entries of a log between two checkpoints."""
@@ -40,6 +40,19 @@ def _file(action: dict[str, Any]) -> WrittenFile:
         modified_ms=action["modification_time"],
         stats=statistics(action["num_records"], bounds),
     )
+
+
+def is_newest(uri: str, version: int) -> bool:
+    """Tell whether a table has no later version than this one, without a look at its whole log.
+
+    Versions have no holes, and old entries are removed oldest first: while this one is there, the next one would be.
+    """
+    return not exists(entry_uri(uri, version + 1)) and exists(entry_uri(uri, version))
+
+
+def entry_uri(uri: str, version: int) -> str:
+    """Where the log entry of a version is."""
+    return f"{uri}/_delta_log/{version:020}.json"
 
 
 def write_entry(
@@ -73,9 +86,8 @@ def write_entry(
 
 def make_durable(uri: str, version: int) -> None:
     """On this machine: a table's log entry survives a power cut from here on."""
-    root = local_path(uri)
-    if root is not None:
-        entry = root / "_delta_log" / f"{version:020}.json"
+    entry = local_path(entry_uri(uri, version))
+    if entry is not None:
         with open(entry, "rb") as file:
             os.fsync(file.fileno())
         sync_directory(entry.parent)

@@ -25,18 +25,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hadoop_etl.cluster import Cluster
-from hadoop_etl.columns import Ints
-from hadoop_etl.cuts import Split
+from hadoop_etl.columns import DAY_MS, DEAD, Ints
 from hadoop_etl.decode import Format, make_decoder
 from hadoop_etl.formats import AUDIT_TOPIC
+from hadoop_etl.modern import is_modern
 from hadoop_etl.reading import events
+from hadoop_etl.split import Split
 from hadoop_etl.task import read_split
 from hadoop_etl.warehouse import TopicTable, Warehouse
+from kafka2011.types import is_legal_name
 
 GRACE_MS = 60_000
 """A window is closed when it ended this long before the audit looks: producers report a little late."""
 MAX_WAITING = 256 << 20
 """Bytes not yet loaded that an audit reads to count them."""
+
+MAX_WINDOW_MS = 31 * DAY_MS
+MAX_COUNT = 1 << 53
+MOST_WIDTHS = 8
+"""Window lengths of a topic that are judged, those most often reported: each one reads the topic's times once."""
 
 COMPLETE, CANNOT_TELL, NOT_AUDITED = "complete", "cannot tell", "not audited"
 
@@ -100,11 +107,14 @@ def audit(
     A topic nobody ever reported is not audited, unless it ``must_report``: then nobody can tell. One that was reported
     once and is not any more is always of the second kind.
     """
-    sent = sent_counts(warehouse, since_ms)
+    sent, senseless = sent_counts(warehouse, since_ms)
     ever = _ever_reported(warehouse)
     loadable = [topic for topic in warehouse.topics() if topic != AUDIT_TOPIC]
     wanted = list(topics) or sorted({*loadable, *(topic for topic, _ in sent)})
     found: list[Window] = []
+    if senseless and not topics:
+        why = f"{senseless} reports make no sense and are left out: who may write to this topic?"
+        found.append(Window(AUDIT_TOPIC, since_ms, 0, None, None, 0, NOT_AUDITED, why))
     for topic in wanted:
         widths = {width for name, width in sent if name == topic}
         if not widths:
@@ -138,20 +148,42 @@ def _ever_reported(warehouse: Warehouse) -> set[str]:
     return found
 
 
-def sent_counts(warehouse: Warehouse, since_ms: int) -> dict[tuple[str, int], dict[int, int]]:
-    """What producers said: (topic, window length) to window start to count. A repeated event counts once."""
+Sent = dict[tuple[str, int], dict[int, int]]
+"""Topic and window length, to window start, to count."""
+
+
+def sent_counts(warehouse: Warehouse, since_ms: int) -> tuple[Sent, int]:
+    """What producers said, and how many reports say nothing that could be true. A repeated event counts once.
+
+    Whoever may publish can write anything here: such a report costs itself, and no audit.
+    """
     table = warehouse.table(AUDIT_TOPIC)
     if not table.exists():
-        return {}
+        return {}, 0
     columns = ["producer", "sequence", "topic", "window_start_ms", "window_ms", "count"]
     rows = events(table).to_table(columns=columns, filter=pc.field("window_start_ms") >= since_ms)
-    rows = rows.filter(pc.is_valid(rows.column("count")))
     once = {(row["producer"], row["sequence"]): row for row in rows.to_pylist()}
-    said: dict[tuple[str, int], dict[int, int]] = {}
+    said: Sent = {}
+    senseless = 0
     for row in once.values():
+        if not _is_sensible(row):
+            senseless += 1
+            continue
         windows = said.setdefault((row["topic"], row["window_ms"]), {})
         windows[row["window_start_ms"]] = windows.get(row["window_start_ms"], 0) + row["count"]
-    return said
+    for topic in {topic for topic, _ in said}:
+        widths = sorted((key for key in said if key[0] == topic), key=lambda key: -len(said[key]))
+        for key in widths[MOST_WIDTHS:]:
+            senseless += len(said.pop(key))
+    return said, senseless
+
+
+def _is_sensible(row: Mapping[str, Any]) -> bool:
+    """Tell whether a report could be a producer's: a topic that can be a table, a window that begins where one does."""
+    topic, start, width, count = (row[name] for name in ("topic", "window_start_ms", "window_ms", "count"))
+    if None in (topic, width, count) or not is_legal_name(topic) or topic.startswith("_") or topic.endswith(DEAD):
+        return False
+    return bool(0 < width <= MAX_WINDOW_MS and start % width == 0 and 0 <= count < MAX_COUNT)
 
 
 def loaded_counts(table: TopicTable, window_ms: int, since_ms: int) -> Counter[int]:
@@ -175,7 +207,7 @@ def waiting_counts(table: TopicTable, cluster: Cluster, window_ms: int) -> Count
     form = Format.from_dict(noted)
     decoder, column = make_decoder(form), form.time_column()
     for part, offset in state.offsets.items():
-        if part.broker_id not in cluster.brokers:
+        if part.broker_id not in cluster.brokers or is_modern(part):
             continue
         boundaries = cluster.boundaries(table.topic, part)
         start = max(offset, cluster.first_offset(table.topic, part))
@@ -183,8 +215,8 @@ def waiting_counts(table: TopicTable, cluster: Cluster, window_ms: int) -> Count
         if not start < end <= start + MAX_WAITING:
             continue
         split = Split(start, end, end)
-        for frames, _ in read_split(table.topic, part, cluster.address(part.broker_id), split, 4 << 20):
-            for rows in frames.rows:
+        for entries, _ in read_split(table.topic, part, cluster.address(part.broker_id), split, 4 << 20):
+            for rows in entries.rows:
                 columns = decoder.decode(rows.payload).columns
                 if column in columns.column_names and columns.num_rows:
                     time_ms, known, _ = form.time.read(columns.column(column).combine_chunks())

@@ -8,6 +8,9 @@
     schema_id   Avro schema               value    the payload of a raw topic
     …           the fields of the events
 
+Tables of modern topics also have kkey, ktime (the record's own time) and kheaders. There koffset counts records,
+kbroker is 2147483647, and a record whose value is null, which deletes its key, is a row without fields.
+
 What could not be read, and what the brokers deleted before it was loaded, is in the table's quarantine beside it
 (``<topic>__dead``), filed under the day of the load:
 
@@ -55,6 +58,15 @@ FILE_COLUMNS = pa.schema(
         ("value", pa.binary()),
     ]
 )
+
+MODERN_COLUMNS = pa.schema(
+    [
+        ("kkey", pa.binary()),
+        ("ktime", pa.timestamp("us", tz="UTC")),
+        ("kheaders", pa.list_(pa.struct([("name", pa.string()), ("value", pa.binary())]))),
+    ]
+)
+"""What a record of a modern topic has beside its value (``modern``)."""
 
 DEAD_COLUMNS = pa.schema(
     [

@@ -41,6 +41,8 @@ UNITS = (AUTO, *_PER_MS)
 """Formats that are not patterns."""
 
 _NUMBER = re.compile(r"\s*[+-]?\d+(\.\d*)?([eE][+-]?\d+)?\s*", re.ASCII)
+_BEYOND = re.compile(r"(.{4,10}[T ])(?:(24)(:?00(?::?00(?:\.0+)?)?)|(\d\d:?\d\d:?)(60))(?![\d:])(.*)", re.ASCII)
+"""The end of a day written as 24:00, and a second that was put in at the end of a day."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
 _QUARTER_MS = 900_000
@@ -87,13 +89,14 @@ class TimeRule:
         if value is None or not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
             return value
         if isinstance(value, int) and not isinstance(value, bool):
-            return value
+            # Nanoseconds in a column of doubles lose some; no time is kept as fine as that.
+            return value if pa.types.is_integer(kind) or abs(value) >= 2**63 else float(value)
         if isinstance(value, float) and (pa.types.is_floating(kind) or value.is_integer()):
             return value
         if self.format == AUTO:
             number = self._moment(value)
-            if abs(number) < _SIZES[0][0]:
-                raise UnreadableTime(value)  # as a number it would be taken for seconds
+            if not _SIZES[0][0] <= abs(number) < _SIZES[1][0]:
+                raise UnreadableTime(value)  # as a number it would be taken for seconds or microseconds
         elif isinstance(value, (str, float)) and _NUMBER.fullmatch(str(value)):
             number = round(float(value))
         else:
@@ -145,7 +148,7 @@ class TimeRule:
                 return _number_ms(float(value), self.format, value)
             if self.format != AUTO:
                 raise UnreadableTime(value)
-            return self._ms_of(datetime.fromisoformat(value.strip()), value)
+            return self._ms_of(_iso(value.strip()), value)
         except (ValueError, OverflowError, TypeError):
             raise UnreadableTime(value) from None
 
@@ -153,6 +156,18 @@ class TimeRule:
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=_zone(self.zone))
         return (moment - _EPOCH) // _MS
+
+
+def _iso(text: str) -> datetime:
+    """A moment in ISO-8601, or as RFC 3339 writes it; raises ValueError."""
+    text = text.replace("t", "T").replace("z", "Z")
+    found = _BEYOND.fullmatch(text)
+    if found is None:
+        return datetime.fromisoformat(text)
+    day, midnight, rest, minute, _, zone = found.groups()
+    if midnight:
+        return datetime.fromisoformat(f"{day}00{rest}{zone}") + timedelta(days=1)
+    return datetime.fromisoformat(f"{day}{minute}59{zone}") + timedelta(seconds=1)
 
 
 def _floor_ms(column: pa.Array) -> tuple[Ints, Flags, dict[int, str]]:

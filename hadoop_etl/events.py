@@ -65,7 +65,7 @@ class WorkerDied(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CutsRefused(Event):
+class SplitsRefused(Event):
     """Splits did not meet; the topic is read again with sure cuts."""
 
     level: ClassVar[int] = logging.WARNING

@@ -1,4 +1,4 @@
-"""How a topic's payloads are read: as told, as before, or as they look.
+"""How a topic's payloads are read: as asked for, as before, or as they look.
 
 Paper: §4 (Avro with registered schemas). JSON topics without a schema get one from a sample; a column, once made, keeps
 its type, and fields that come later are added.

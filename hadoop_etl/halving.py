@@ -16,9 +16,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from hadoop_etl.cuts import Fetch, Split
-from hadoop_etl.frames import MAX_ENTRY
-from hadoop_etl.task import Done, Lost, Result, Work
+from hadoop_etl.damage import MAX_ENTRY
+from hadoop_etl.split import Fetch, Split
+from hadoop_etl.work import LostSplit, Result, SplitResult, Work
 from kafka2011.wire.message import CODEC_MASK
 
 MOST_GUILTY = 8
@@ -37,21 +37,21 @@ class Halving:
         self._run, self._fetch = run, fetch
         self._pieces = self._guilty = 0
 
-    def rescue(self, lost: Lost) -> Result:
+    def rescue(self, lost: LostSplit) -> Result:
         """Load what a worker died of: all of it but the guilty messages, or say why that cannot be."""
-        done: list[Done] = []
+        done: list[SplitResult] = []
         waiting = self._halves(lost.work) or [lost.work]
         waiting.reverse()
         while waiting:
             work = waiting.pop()
             found = self._try(work)
-            if isinstance(found, Lost) and found.died:
+            if isinstance(found, LostSplit) and found.died:
                 halves = self._halves(work)
                 if halves:
                     waiting += reversed(halves)
                     continue
                 found = self._judge(work)
-            if isinstance(found, Lost):
+            if isinstance(found, LostSplit):
                 return replace(found, work=lost.work)
             done.append(found)
             if found.stopped:
@@ -66,7 +66,7 @@ class Halving:
     def _judge(self, work: Work) -> Result:
         """One message, or one wrapper that cannot even be opened: once more alone, then as a dead row."""
         found = self._try(work)
-        if not (isinstance(found, Lost) and found.died):
+        if not (isinstance(found, LostSplit) and found.died):
             return found
         self._guilty += 1
         if self._guilty > MOST_GUILTY:
@@ -91,7 +91,7 @@ class Halving:
             return []
         # Nothing of the wrapper is decoded here: whoever dies now died of opening it.
         opened = self._try(replace(work, only=(0, 0)))
-        if isinstance(opened, Lost):
+        if isinstance(opened, LostSplit):
             return []
         return _indices(work, 0, opened.seen) or [replace(work, only=(0, 1))]
 
@@ -126,9 +126,9 @@ def entry_offsets(fetch: Fetch, start: int, end: int) -> list[int]:
     return found
 
 
-def _together(work: Work, pieces: Sequence[Done]) -> Done:
+def _together(work: Work, pieces: Sequence[SplitResult]) -> SplitResult:
     """The pieces as if one task had done them."""
-    whole = Done(work, pieces[-1].end, stopped=pieces[-1].stopped)
+    whole = SplitResult(work, pieces[-1].end, stopped=pieces[-1].stopped)
     for piece in pieces:
         whole.files += piece.files
         whole.dead_files += piece.dead_files

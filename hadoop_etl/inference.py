@@ -132,6 +132,8 @@ class _Seen:
             kinds["double"] += kinds.pop("long")
         (usual, most), *rest = kinds.most_common()
         odd = sum(n for _, n in rest)
+        if usual == "huge":
+            return JSON_TEXT
         return usual if odd < most and odd <= max(1, ODD_SHARE * (most + odd)) else JSON_TEXT
 
 
@@ -145,7 +147,7 @@ def _kind(value: Any) -> str:
     if isinstance(value, bool):
         return "boolean"
     if isinstance(value, int):
-        return "long"
+        return "long" if -(2**63) <= value < 2**63 else "huge"
     if isinstance(value, float):
         return "double"
     if isinstance(value, str):

@@ -18,19 +18,20 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from hadoop_etl.columns import DAY_MS, day_of
-from hadoop_etl.decode import make_decoder
 from hadoop_etl.errors import LoadError, TilingBroken, TooManyDead
-from hadoop_etl.events import CutsRefused, LoadProgress, LoadPublished, TaskFailed, TopicFailed, WorkerDied
+from hadoop_etl.events import LoadProgress, LoadPublished, SplitsRefused, TaskFailed, TopicFailed, WorkerDied
 from hadoop_etl.failures import isolated
 from hadoop_etl.gaps import fill_gaps, record_gap
 from hadoop_etl.halving import Halving
 from hadoop_etl.ledger import Position
+from hadoop_etl.modern import is_modern
 from hadoop_etl.plan import CHUNK_SIZE, Plan, Range, TopicPlan
 from hadoop_etl.quarantine import Change
 from hadoop_etl.runners import Runner
-from hadoop_etl.task import Done, Lost, Result, Work
+from hadoop_etl.task import event_columns
 from hadoop_etl.tiling import check_rows, winners
 from hadoop_etl.warehouse import TopicTable, Warehouse
+from hadoop_etl.work import LostSplit, Result, SplitResult, Work
 from kafka2011.client import BrokerConnection
 from kafka2011.clock import SYSTEM_CLOCK, Clock
 from kafka2011.events import Journal
@@ -77,11 +78,11 @@ class Outcome:
         return all(topic.error is None for topic in self.topics)
 
 
-def all_done(found: Iterable[Result]) -> list[Done]:
+def all_done(found: Iterable[Result]) -> list[SplitResult]:
     """What the tasks of a topic did, if none of them is lost."""
     done = []
     for one in found:
-        if isinstance(one, Lost):
+        if isinstance(one, LostSplit):
             raise LoadError(one.reason)
         done.append(one)
     return done
@@ -153,7 +154,7 @@ class Load:
 
     def _prepare(self, table: TopicTable, topic: TopicPlan) -> None:
         """Make the table and its new columns. Harmless if the load dies now: no row, no offset."""
-        columns = make_decoder(topic.form).columns
+        columns = event_columns(topic.form, modern=any(is_modern(part.part) for part in topic.ranges))
         table.create(columns, topic.by_hour)
         table.add_columns(columns)
 
@@ -179,11 +180,13 @@ class Load:
             )
 
         found = self._runner.run(works, on_progress) if works else []
-        return [self._rescued(plan, one) if isinstance(one, Lost) and one.died else one for one in found]
+        return [self._rescued(plan, one) if isinstance(one, LostSplit) and one.died else one for one in found]
 
-    def _rescued(self, plan: Plan, lost: Lost) -> Result:
+    def _rescued(self, plan: Plan, lost: LostSplit) -> Result:
         """Load in halves what a worker died of, but for the message that killed it."""
         work = lost.work
+        if is_modern(work.part):
+            return lost
         self._journal.emit(WorkerDied(load=plan.load, topic=work.topic, reason=lost.reason))
         found: list[Result] = []
         reasons: list[str] = []
@@ -191,7 +194,7 @@ class Load:
             fetch = partial(connection.fetch, work.topic, work.part.partition)
             search = Halving(lambda works: self._runner.run(works, lambda done, failed: None), fetch)
             found.append(search.rescue(lost))
-        return found[0] if found else Lost(work, f"{lost.reason}; and then: {reasons[0]}")
+        return found[0] if found else LostSplit(work, f"{lost.reason}; and then: {reasons[0]}")
 
     def _work(self, plan: Plan, topic: TopicPlan, part: Range, number: int) -> Work:
         table = self._warehouse.table(topic.topic)
@@ -216,8 +219,8 @@ class Load:
         try:
             ends, taken = self._verify(topic, done)
         except TilingBroken as error:
-            self._journal.emit(CutsRefused(load=plan.load, topic=topic.topic, reason=str(error)))
-            again = plan.without_probed_cuts(topic.topic)
+            self._journal.emit(SplitsRefused(load=plan.load, topic=topic.topic, reason=str(error)))
+            again = plan.without_probed_splits(topic.topic)
             topic = next(t for t in again.topics if t.topic == topic.topic)
             ends, taken = self._verify(topic, all_done(self._run_tasks(again, [topic])))
         self._count(topic, ends, taken, result)
@@ -256,7 +259,7 @@ class Load:
         return found
 
     def _dead(
-        self, plan: Plan, topic: TopicPlan, ends: dict[BrokerPartition, int], taken: Sequence[Done]
+        self, plan: Plan, topic: TopicPlan, ends: dict[BrokerPartition, int], taken: Sequence[SplitResult]
     ) -> Change:
         """What becomes of the quarantine: new dead rows, gaps met and gaps filled."""
         table, added = self._warehouse.table(topic.topic), [file for one in taken for file in one.dead_files]
@@ -269,7 +272,9 @@ class Load:
                 added += record_gap(table, part.part, part.gap, plan.load, day)
         return Change(tuple(added))
 
-    def _verify(self, topic: TopicPlan, done: Sequence[Done]) -> tuple[dict[BrokerPartition, int], list[Done]]:
+    def _verify(
+        self, topic: TopicPlan, done: Sequence[SplitResult]
+    ) -> tuple[dict[BrokerPartition, int], list[SplitResult]]:
         ends, taken = {}, []
         for part in topic.ranges:
             where = f"{topic.topic} {part.part}"
@@ -280,7 +285,7 @@ class Load:
         return ends, taken
 
     def _count(
-        self, topic: TopicPlan, ends: dict[BrokerPartition, int], taken: Sequence[Done], result: TopicOutcome
+        self, topic: TopicPlan, ends: dict[BrokerPartition, int], taken: Sequence[SplitResult], result: TopicOutcome
     ) -> None:
         for part in topic.ranges:
             result.loaded[part.part] = (part.start, ends[part.part])

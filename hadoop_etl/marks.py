@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from binascii import crc32
 
-from hadoop_etl.cuts import Fetch
 from hadoop_etl.errors import AnotherLog
 from hadoop_etl.ledger import Mark
+from hadoop_etl.split import Fetch
 
 MARK_SIZE = 64 << 10
 
@@ -29,9 +29,9 @@ def check_mark(mark: Mark | None, fetch: Fetch, first: int, end: int, where: str
     if mark is None or mark.offset < first:
         return
     if mark.end > end:
-        raise AnotherLog(_refusal(where, f"it ends at {end}, and was longer than {mark.end - 1}"))
+        raise AnotherLog(refusal(where, f"it ends at {end}, and was longer than {mark.end - 1}"))
     if crc32(_bytes(fetch, mark.offset, mark.end)) != mark.crc:
-        raise AnotherLog(_refusal(where, f"the bytes from {mark.offset} to {mark.end} are others"))
+        raise AnotherLog(refusal(where, f"the bytes from {mark.offset} to {mark.end} are others"))
 
 
 def _bytes(fetch: Fetch, start: int, end: int) -> bytes:
@@ -45,7 +45,8 @@ def _bytes(fetch: Fetch, start: int, end: int) -> bytes:
     return found
 
 
-def _refusal(where: str, why: str) -> str:
+def refusal(where: str, why: str) -> str:
+    """What is said of a log that is not the one it was."""
     return (
         f"{where} is not the log this table was loaded from: {why}. Was the topic deleted and made again, or do the "
         "brokers answer under other ids? Nothing was loaded. Name the brokers as before, load the new log into another "

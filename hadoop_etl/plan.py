@@ -16,10 +16,10 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
-from hadoop_etl.cuts import Split
 from hadoop_etl.decode import Format
 from hadoop_etl.errors import PlanChanged
 from hadoop_etl.ledger import Mark
+from hadoop_etl.split import Split
 from kafka2011.types import BrokerAddress, BrokerPartition
 
 SPLIT_SIZE = 64 << 20
@@ -96,7 +96,7 @@ class Plan:
         """Tell whether nothing is to be done."""
         return not any(part.is_news for topic in self.topics for part in topic.ranges)
 
-    def without_probed_cuts(self, topic: str) -> Plan:
+    def without_probed_splits(self, topic: str) -> Plan:
         """The same plan, one topic cut only where it is sure."""
 
         def sure(part: Range) -> Range:

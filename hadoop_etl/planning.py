@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from hadoop_etl.cluster import Cluster
-from hadoop_etl.cuts import Fetch, cut, walk_to
 from hadoop_etl.decode import Format
 from hadoop_etl.errors import PlanChanged, RetentionGap, UnknownTopic
 from hadoop_etl.failures import isolated
 from hadoop_etl.formats import AUDIT_TOPIC, choose_format
 from hadoop_etl.ledger import Position, TableState
-from hadoop_etl.marks import check_mark, make_mark
+from hadoop_etl.modern import is_modern
 from hadoop_etl.plan import SPLIT_SIZE, Plan, Range, TopicPlan, new_load
+from hadoop_etl.split import Split, make_splits, walk_to
 from hadoop_etl.warehouse import Warehouse
 from kafka2011.avro import SchemaRegistry
 from kafka2011.clock import SYSTEM_CLOCK, Clock
@@ -42,6 +41,10 @@ class Options:
     """Whether a topic may be named that nobody knows."""
     max_bytes: int | None = None
     split_size: int = SPLIT_SIZE
+
+
+RECORDS = 1_000_000
+"""Of a modern topic, in one split: any offset is a place to split."""
 
 
 class Planner:
@@ -105,7 +108,7 @@ class Planner:
         first, end = self._cluster.first_offset(topic, part), max(boundaries, default=0)
         gap, expected = None, None if known is None else known.next
         if known is not None:
-            check_mark(known.mark, self._fetch(topic, part), first, end, f"{topic} {part}")
+            self._cluster.check_mark(topic, part, known.mark, first, end)
         if expected is None:
             start = first if self._options.start == "earliest" else end
         elif expected > end:
@@ -127,9 +130,6 @@ class Planner:
             start = expected
         return self._range(topic, part, start, end, expected, boundaries, gap, budget)
 
-    def _fetch(self, topic: str, part: BrokerPartition) -> Fetch:
-        return partial(self._cluster.connection(part.broker_id).fetch, topic, part.partition)
-
     def _range(
         self,
         topic: str,
@@ -141,25 +141,29 @@ class Planner:
         gap: tuple[int, int] | None,
         budget: int | None,
     ) -> Range:
-        fetch = self._fetch(topic, part)
+        if is_modern(part):
+            splits = tuple(Split(a, min(a + RECORDS, end), min(a + RECORDS, end)) for a in range(start, end, RECORDS))
+            mark = self._cluster.make_mark(topic, part, start, end)
+            return Range(part, self._cluster.address(part.broker_id), start, end, expected, splits, (), gap, mark)
+        fetch = self._cluster.fetch_from(topic, part)
         if budget is not None and end - start > budget:
             sure = [b for b in boundaries if start + budget // 2 < b <= start + budget]
             end = max(sure) if sure else walk_to(fetch, start, budget)
         segments = tuple(sorted(b for b in boundaries if start < b < end))
-        splits = tuple(cut(start, end, segments, self._options.split_size, fetch))
-        mark = make_mark(fetch, min(boundaries, default=start), end) if end > start else None
+        splits = tuple(make_splits(start, end, segments, self._options.split_size, fetch))
+        mark = self._cluster.make_mark(topic, part, min(boundaries, default=start), end) if end > start else None
         return Range(part, self._cluster.address(part.broker_id), start, end, expected, splits, segments, gap, mark)
 
     def hole(self, topic: str, part: BrokerPartition, known: Position, span: tuple[int, int]) -> Range:
         """The range of a backfill, whose ends are boundaries already known."""
         boundaries = self._cluster.boundaries(topic, part)
         first, end = self._cluster.first_offset(topic, part), max(boundaries, default=0)
-        check_mark(known.mark, self._fetch(topic, part), first, end, f"{topic} {part}")
+        self._cluster.check_mark(topic, part, known.mark, first, end)
         found = self._range(topic, part, *span, known.next, boundaries, None, None)
         return replace(found, mark=known.mark)
 
     def form_of(self, topic: str, ranges: Sequence[Range], state: TableState) -> Format:
-        """How to read a topic: as told, as the last load did, or as a sample suggests."""
+        """How to read a topic: as asked for, as the last load did, or as a sample suggests."""
         starts = {part.part: (part.start, part.size) for part in ranges}
         return choose_format(
             topic,
@@ -192,8 +196,7 @@ def check_still_fits(plan: Plan, warehouse: Warehouse, cluster: Cluster) -> None
             if end < part.end:
                 changes.append(f"{where}: the broker ends at {end}, the plan at {part.end}")
                 continue
-            connection = cluster.connection(part.part.broker_id)
-            check_mark(part.mark, partial(connection.fetch, topic.topic, part.part.partition), first, end, where)
+            cluster.check_mark(topic.topic, part.part, part.mark, first, end)
     if changes:
         raise PlanChanged(f"plan {plan.load} does not fit any more: {'; '.join(changes)}. Make a new plan")
 

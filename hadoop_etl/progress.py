@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from hadoop_etl.events import (
-    CutsRefused,
     LoadPlanned,
     LoadProgress,
     LoadPublished,
     RunnerChosen,
+    SplitsRefused,
     TaskFailed,
     TopicFailed,
     WorkerDied,
@@ -38,7 +38,7 @@ class ProgressLines:
             note(f"{event.load} runs with --master {event.master}: {event.why}")
         elif isinstance(event, LoadPublished):
             note(f"{event.load} published {event.topic} version {event.version}: {event.rows} rows, {event.dead} dead")
-        elif isinstance(event, (TaskFailed, TopicFailed, CutsRefused, WorkerDied)):
+        elif isinstance(event, (TaskFailed, TopicFailed, SplitsRefused, WorkerDied)):
             note(f"{event.load} {event.name.replace('_', ' ')}: {event.reason}")
 
     def _progress(self, event: LoadProgress) -> str:

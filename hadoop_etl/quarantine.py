@@ -23,11 +23,11 @@ import pyarrow.dataset as pads
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from hadoop_etl.actions import files_of, make_durable, write_entry
+from hadoop_etl.actions import entry_uri, files_of, is_newest, make_durable, write_entry
 from hadoop_etl.columns import BOUNDED, DEAD, DEAD_COLUMNS, key_columns, partition_columns
 from hadoop_etl.errors import WarehouseError
 from hadoop_etl.files import SplitFiles, WrittenFile
-from hadoop_etl.storage import arrow_place, plain, reaching
+from hadoop_etl.storage import arrow_place, exists, plain, reaching
 
 _COLUMNS = pa.schema([*key_columns(by_hour=False), *DEAD_COLUMNS])
 
@@ -71,6 +71,7 @@ class Quarantine:
     def __init__(self, table_uri: str, topic: str) -> None:
         self.uri, self.topic = f"{table_uri}{DEAD}", topic
         self._followed = 0
+        self._seen: DeltaTable | None = None
 
     def create(self, properties: dict[str, str]) -> None:
         """Make it, empty, if there is none."""
@@ -87,21 +88,21 @@ class Quarantine:
     def followed(self, decided: int) -> int:
         """The number of the last change that was followed, of the ``decided`` ones; it never grows less."""
         if self._followed < decided:
-            self._followed = self._number(self.open())
+            self._followed = self._number(self._newest())
         return min(self._followed, decided)
 
     def files(self, number: int) -> list[WrittenFile]:
         """Its files after that change, which must have been followed."""
         if not number:
             return []
-        table = self.open()
+        table = self._newest()
         if self._number(table) != number:
             table = self.open(self._version(number, table.version()))
         return files_of(table)
 
     def follow(self, number: int, change: Change) -> None:
         """Make a change that the topic's own table decided; of two who follow at once one is enough."""
-        table = self.open()
+        table = self._newest()
         if self._number(table) >= number:
             return
         try:
@@ -112,7 +113,10 @@ class Quarantine:
                     f"the quarantine of {self.topic} could not be written: {plain(error)}; what was published stays, "
                     "and the quarantine follows when you run again"
                 ) from error
-        make_durable(self.uri, self.open().version())
+        version = table.version()
+        while exists(entry_uri(self.uri, version + 1)):
+            version += 1
+            make_durable(self.uri, version)
         self._followed = max(self._followed, number)
 
     def dataset(self, files: Sequence[WrittenFile]) -> pads.Dataset:
@@ -150,6 +154,15 @@ class Quarantine:
                 f"the quarantine of {self.topic} at {self.uri} is gone, and the table says that rows are in it; bring "
                 "it back from a copy"
             ) from None
+
+    def _newest(self) -> DeltaTable:
+        """The Delta table now: what is known of it is brought up to date, which costs less than opening it."""
+        if self._seen is None:
+            self._seen = self.open()
+        elif not is_newest(self.uri, self._seen.version()):
+            with reaching(self.uri):
+                self._seen.update_incremental()
+        return self._seen
 
     @property
     def _app_id(self) -> str:

@@ -17,13 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hadoop_etl.columns import PAYLOAD, dead_table, file_schema
-from hadoop_etl.cuts import Split
 from hadoop_etl.decode import Decoder, Format, make_decoder
 from hadoop_etl.files import SplitFiles, WrittenFile
 from hadoop_etl.plan import new_load
 from hadoop_etl.quarantine import Change
-from hadoop_etl.task import Batch, DeadRows, Done, Sorter, Work
+from hadoop_etl.sorter import Batch, DeadRows, Sorter
+from hadoop_etl.split import Split
 from hadoop_etl.warehouse import TopicTable
+from hadoop_etl.work import SplitResult, Work
 from kafka2011.clock import SYSTEM_CLOCK, Clock
 from kafka2011.types import BrokerAddress, BrokerPartition
 
@@ -58,7 +59,7 @@ def requeue(
 ) -> Requeued:
     """Decode the quarantine by ``form`` and publish what can be read; a dry run writes elsewhere and forgets it.
 
-    What kills the ``decoder`` kills this process, unless it is one apart (``DecoderApart``), as the command uses.
+    What kills the ``decoder`` kills this process, unless it is one apart (``DecoderProcess``), as the command uses.
     """
     decoder = decoder or make_decoder(form)
     load = new_load(clock.wall_ms())
@@ -103,7 +104,7 @@ class _Again:
         self.left: list[WrittenFile] = []
         """What replaces them: the rows that are still dead."""
         self.still_dead = 0
-        self.done = Done(self._work(BrokerPartition(0, 0), "1970-01-01"), 0)
+        self.done = SplitResult(self._work(BrokerPartition(0, 0), "1970-01-01"), 0)
 
     def result(self) -> Requeued:
         """What was found."""

@@ -1,4 +1,4 @@
-"""Which runner for this load: as told, or by its size.
+"""Which runner for this load: the one asked for, or one chosen by size.
 
 Starting Spark costs seconds before the first message is read. A load that is done by then needs no Spark; a large one
 is faster on all cores, and the largest on a cluster. The runner is started when there is something to run: after the
@@ -13,7 +13,7 @@ from contextlib import suppress
 from hadoop_etl.errors import LoadError
 from hadoop_etl.events import RunnerChosen
 from hadoop_etl.runners import OnProgress, Runner, SparkRunner
-from hadoop_etl.task import Result, Work
+from hadoop_etl.work import Result, Work
 from hadoop_etl.worker import WorkerRunner
 from kafka2011.events import Journal
 
@@ -47,14 +47,14 @@ class ChosenRunner:
 
     def close(self) -> None:
         """Stop what was started. A JVM that is gone already has had its say when the load failed."""
-        # Stopping what is dead raises what it likes; the first failure is the one to be told.
+        # Stopping what is dead raises what it likes; the first failure is the one to report.
         with suppress(Exception):
             self._stop()
 
     def _choose(self, works: Sequence[Work]) -> str:
         size = sum(work.split.end - work.split.start for work in works)
         if self._master is not None:
-            master, why = self._master, "as told"
+            master, why = self._master, "as asked for"
         elif self._py_files or self._settings:
             master, why = SPARK, "settings for Spark were given"
         else:

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from hadoop_etl.errors import LoadError
 from hadoop_etl.failures import sentence
-from hadoop_etl.task import Done, Lost, Result, Work, load_split
+from hadoop_etl.task import load_split
+from hadoop_etl.work import LostSplit, Result, SplitResult, Work
 from kafka2011.errors import Kafka2011Error
 
 if TYPE_CHECKING:
@@ -62,12 +63,12 @@ class InlineRunner:
     ) -> Iterator[tuple[int, Result | None, int]]:
         """Number and result of each as it is done, and how many attempts have failed since; no result: tried again."""
 
-        def attempt(number: int, tries: int) -> Done:
+        def attempt(number: int, tries: int) -> SplitResult:
             on_begin(number)
             return load_split(works[number], str(tries))
 
         with ThreadPoolExecutor(self._threads, thread_name_prefix="etl") as pool:
-            running: dict[Future[Done], tuple[int, int]] = {
+            running: dict[Future[SplitResult], tuple[int, int]] = {
                 pool.submit(attempt, number, 0): (number, 0) for number in works
             }
             try:
@@ -87,10 +88,11 @@ class InlineRunner:
                 pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _lost(work: Work, error: BaseException, attempts: int) -> Lost:
+def _lost(work: Work, error: BaseException, attempts: int) -> LostSplit:
     where = f"{work.topic} {work.part} at {work.split.start}"
     often = f" {attempts} times, last with" if attempts > 1 else ""
-    return Lost(work, f"the task for {where} failed{often}: {sentence(error)}; nothing of this topic was published")
+    reason = f"the task for {where} failed{often}: {sentence(error)}; nothing of this topic was published"
+    return LostSplit(work, reason)
 
 
 class SparkRunner:
@@ -109,7 +111,7 @@ class SparkRunner:
             if len(works) == 1:
                 (work,) = works
                 where = f"{work.topic} {work.part} at {work.split.start}"
-                return [Lost(work, f"a worker died of the task for {where}: {death}", died=True)]
+                return [LostSplit(work, f"a worker died of the task for {where}: {death}", died=True)]
         middle = len(works) // 2
         return self.run(works[:middle], on_progress) + self.run(works[middle:], on_progress)
 

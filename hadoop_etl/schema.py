@@ -12,10 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from hadoop_etl.columns import FILE_COLUMNS
+from hadoop_etl.columns import FILE_COLUMNS, MODERN_COLUMNS
 from kafka2011.avro import Schema, SchemaError
 
-OWN_COLUMNS = frozenset({"dt", "hr", "extra", "kerror", *FILE_COLUMNS.names})
+OWN_COLUMNS = frozenset({"dt", "hr", "extra", "kerror", *FILE_COLUMNS.names, *MODERN_COLUMNS.names})
 """Columns the load itself writes; an event's field of that name gets a trailing underscore."""
 
 _PRIMITIVES = {

@@ -27,12 +27,12 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import StructType
 
 from hadoop_etl.cluster import Cluster, open_cluster
-from hadoop_etl.cuts import Split, cut, walk_to
 from hadoop_etl.decode import Format, make_decoder
 from hadoop_etl.errors import RetentionGap, TilingBroken
 from hadoop_etl.formats import choose_format
 from hadoop_etl.plan import CHUNK_SIZE, SPLIT_SIZE
 from hadoop_etl.source_rows import BASE, SourceRows
+from hadoop_etl.split import Split, make_splits, walk_to
 from hadoop_etl.task import read_split
 from kafka2011.avro import FileSchemaRegistry
 from kafka2011.errors import ConfigError
@@ -168,7 +168,7 @@ class _Reading:
                 fetch = partial(cluster.connection(part.broker_id).fetch, topic, part.partition)
                 segments = cluster.boundaries(topic, part)
                 address = cluster.address(part.broker_id)
-                for split in cut(first, last, segments, self._settings.split_size, fetch):
+                for split in make_splits(first, last, segments, self._settings.split_size, fetch):
                     splits.append(SourceSplit(topic, part, address, split))
         return splits
 
@@ -189,8 +189,8 @@ class _Reading:
             return
         rows = SourceRows(self._form, self._columns, partition.topic, partition.part)
         split, reached = partition.split, partition.split.start
-        for frames, position in read_split(partition.topic, partition.part, partition.address, split, CHUNK_SIZE):
-            yield from rows.batches(frames)
+        for entries, position in read_split(partition.topic, partition.part, partition.address, split, CHUNK_SIZE):
+            yield from rows.batches(entries)
             reached = position
         if reached != split.end:
             raise TilingBroken(

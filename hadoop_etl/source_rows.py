@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from hadoop_etl.decode import Format, make_decoder
-from hadoop_etl.frames import Frames
-from hadoop_etl.task import Batch
+from hadoop_etl.entries import Entries
+from hadoop_etl.sorter import Batch
 from kafka2011.types import BrokerPartition
 
 BASE = pa.schema(
@@ -30,7 +30,7 @@ BASE = pa.schema(
 
 
 class SourceRows:
-    """Makes Arrow batches with exactly the columns Spark was told. Thread: one."""
+    """Makes Arrow batches with exactly the columns Spark asked for. Thread: one."""
 
     def __init__(self, form: Format, columns: pa.Schema, topic: str, part: BrokerPartition) -> None:
         self._decoder = make_decoder(form)
@@ -42,10 +42,10 @@ class SourceRows:
             "partition": pa.scalar(part.partition, pa.int32()),
         }
 
-    def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
+    def batches(self, entries: Entries) -> Iterator[pa.RecordBatch]:
         """All rows of a chunk."""
-        batch = Batch.of(frames)
-        dead = [(d.offset, d.index, d.next_offset, d.data, d.reason) for d in frames.dead]
+        batch = Batch.of(entries)
+        dead = [(d.offset, d.index, d.next_offset, d.data, d.reason) for d in entries.dead]
         if len(batch.payload):
             kept, fields = np.arange(len(batch.payload)), {}
             if self._decodes:

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 
 from hadoop_etl.errors import TilingBroken
 from hadoop_etl.plan import Range
-from hadoop_etl.task import Done
+from hadoop_etl.work import SplitResult
 
 
-def winners(part: Range, results: Iterable[Done], where: str) -> tuple[int, list[Done]]:
+def winners(part: Range, results: Iterable[SplitResult], where: str) -> tuple[int, list[SplitResult]]:
     """The offset up to which this range is loaded, and the results that make it up."""
     by_start = {done.work.split.start: done for done in results}
     position, taken = part.start, []
@@ -36,7 +36,7 @@ def winners(part: Range, results: Iterable[Done], where: str) -> tuple[int, list
     return position, taken
 
 
-def check_rows(results: Sequence[Done], where: str) -> None:
+def check_rows(results: Sequence[SplitResult], where: str) -> None:
     """The files hold as many rows as the tasks counted."""
     counted = sum(done.rows + done.dead for done in results)
     written = sum(file.rows for done in results for file in (*done.files, *done.dead_files))

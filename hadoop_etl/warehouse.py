@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -25,7 +26,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from pyarrow import fs
 from pyarrow.dataset import Dataset
 
-from hadoop_etl.actions import CHECKPOINT_EVERY, files_of, make_durable, write_entry
+from hadoop_etl.actions import CHECKPOINT_EVERY, entry_uri, files_of, is_newest, make_durable, write_entry
 from hadoop_etl.columns import BOUNDED, DEAD, partition_columns, table_schema
 from hadoop_etl.errors import LoadSuperseded, WarehouseError
 from hadoop_etl.files import WrittenFile
@@ -110,10 +111,10 @@ class TopicTable:
 
     def dead_files(self, version: int | None = None) -> list[WrittenFile]:
         """The quarantine's files as this table's commits decided them, followed yet or not."""
-        number = self.state(version).dead
-        followed = self.quarantine.followed(number)
+        state = self.state(version)
+        followed = self.quarantine.followed(state.dead)
         files = self.quarantine.files(followed)
-        for _, change in self._changes(followed, number):
+        for _, change in self._changes(followed, state):
             files = change.on(files)
         return files
 
@@ -123,6 +124,8 @@ class TopicTable:
 
     def create(self, event_columns: pa.Schema, by_hour: bool) -> None:
         """Make the table and its quarantine, empty, if there are none; two loaders may both try."""
+        if self._seen is not None:
+            return  # delta-rs would read the whole table to find that it is there
         self.quarantine.create(PROPERTIES)
         DeltaTable.create(
             self.uri,
@@ -140,26 +143,35 @@ class TopicTable:
         return self._state_of(self._newest() if version is None else self.open(version))
 
     def _newest(self) -> DeltaTable:
-        """The table now, for looking at it only: what is known of it is brought up to date, which is quick.
+        """The table now. What is known of it is brought up to date: opening it anew costs several times as much.
 
-        A commit opens the table anew: there the version must stay the one its state was read from.
+        Whoever commits must do so from the version its state was read from: between the two nobody may call this.
         """
         if self._seen is None:
             self._seen = self.open()
-        else:
-            self._seen.update_incremental()
+        elif not is_newest(self.uri, self._seen.version()):
+            with reaching(self.uri):
+                self._seen.update_incremental()
         return self._seen
+
+    def _known(self) -> DeltaTable:
+        """The table as it was last seen."""
+        return self._newest() if self._seen is None else self._seen
 
     def columns(self) -> pa.Schema:
         """All columns of the table."""
         return pa.schema(self._newest().schema().to_arrow())
 
     def by_hour(self) -> bool:
-        """Tell whether the table is filed by hours below days."""
-        return "hr" in self._newest().metadata().partition_columns
+        """Tell whether the table is filed by hours below days; that never changes."""
+        return "hr" in self._known().metadata().partition_columns
 
     def add_columns(self, event_columns: pa.Schema) -> list[str]:
         """Add the columns the table lacks; rows loaded before have null there. Returns their names."""
+        # Columns are only ever added, so those that were there before are still there.
+        known = set(pa.schema(self._known().schema().to_arrow()).names)
+        if {column.name for column in event_columns} <= known:
+            return []
         known = set(self.columns().names)
         new = [column for column in event_columns if column.name not in known]
         if new:
@@ -186,9 +198,9 @@ class TopicTable:
 
         Refused with LoadSuperseded, and nothing changed, if the table's offsets are not ``expected`` any more.
         """
-        table = self.open()
+        table = self._newest()
         found = self._state_of(table)
-        self._settle(found.dead)
+        self._settle(found)
         moved = {part: found.offsets.get(part) for part in expected if found.offsets.get(part) != expected[part]}
         begun = {part: found.offsets[part] for part in following if part not in expected and part in found.offsets}
         if moved or begun or dead.seen not in (None, found.dead):
@@ -213,21 +225,21 @@ class TopicTable:
         make_durable(self.uri, version)
         fail_point("etl.commit.after")
         if dead:
-            self._settle(state.dead)
+            self._settle(replace(state, version=version))
         return version
 
     def settle(self) -> None:
         """Let the quarantine follow what this table's commits decided; nothing to do unless something crashed."""
         if self.exists():
-            self._settle(self.state().dead)
+            self._settle(self.state())
 
     def is_settled(self) -> bool:
         """Tell whether the quarantine has followed everything this table's commits decided."""
         decided = self.state().dead
         return self.quarantine.followed(decided) == decided
 
-    def _settle(self, decided: int) -> None:
-        for number, change in self._changes(self.quarantine.followed(decided), decided):
+    def _settle(self, state: TableState) -> None:
+        for number, change in self._changes(self.quarantine.followed(state.dead), state):
             fail_point("etl.dead.before")
             self.quarantine.follow(number, change)
             fail_point("etl.dead.after")
@@ -243,7 +255,7 @@ class TopicTable:
                 return  # cleaned up; older ones are gone too
 
     def _notes_at(self, version: int) -> Iterator[dict[str, Any]]:
-        for line in read_text(f"{self.uri}/_delta_log/{version:020}.json").splitlines():
+        for line in read_text(entry_uri(self.uri, version)).splitlines():
             info = json.loads(line).get("commitInfo")
             if info and META in info:
                 yield {**json.loads(info[META]), "committed_ms": info["timestamp"]}
@@ -269,11 +281,12 @@ class TopicTable:
         # No load yet, or another tool cleaned the log up: then the checkpoint still has the transactions.
         return from_transactions(self.topic, version, table.transaction_version)
 
-    def _changes(self, after: int, upto: int) -> list[tuple[int, Change]]:
-        """The changes of the quarantine with these numbers, in order, from the commits that decided them."""
+    def _changes(self, after: int, state: TableState) -> list[tuple[int, Change]]:
+        """The changes of the quarantine that led to this state, later than number ``after``, oldest first."""
         found: dict[int, Change] = {}
+        upto = state.dead
         if upto > after:
-            for _, noted in self.notes():
+            for _, noted in self.notes(state.version):
                 change = noted.get("dead")
                 if change is not None and change["number"] <= upto:
                     if change["number"] <= after:

@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 from hadoop_etl.errors import LoadError
 from hadoop_etl.runners import InlineRunner, OnProgress
-from hadoop_etl.task import Lost, Result, Work
+from hadoop_etl.work import LostSplit, Result, Work
 from kafka2011.child import die_with_parent
 
 OnResult = Callable[[int, Result | None, int], None]
@@ -62,7 +62,7 @@ class WorkerRunner:
             if len(chosen) == 1 and at_work:
                 work = waiting.pop(chosen[0])
                 where = f"{work.topic} {work.part} at {work.split.start}"
-                results.append(Lost(work, f"the worker process died of the task for {where}: {death}", died=True))
+                results.append(LostSplit(work, f"the worker process died of the task for {where}: {death}", died=True))
             else:
                 suspects += at_work
         return results

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kafka2011.producer import Message, MessageSet, Producer
 
 __all__ = ["Message", "MessageSet", "Producer"]
-__version__ = "1.1.0"
+__version__ = "1.2.0"
 
 
 def __getattr__(name: str) -> object:

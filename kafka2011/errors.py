@@ -215,4 +215,4 @@ BY_CODE: dict[int, type[Kafka2011Error]] = {
     3: WrongPartition,
     4: InvalidMessageSize,
 }
-"""What each wire error code means (spec §3.4)."""
+"""What each wire error code means (docs/protocol.md)."""

@@ -156,7 +156,8 @@ LIMITS = (
             "limits", at_least=1),
     _number("connection.idle.ms", 600_000, "ms", "Close a connection that neither sends nor takes a byte for this "
             "long.", "limits", at_least=1),
-    _number("socket.send.buffer", None, "bytes", "SO_SNDBUF; unset: the kernel sizes it. 0.7: 102400.", "limits",
+    _number("socket.send.buffer", 1 << 20, "bytes", "SO_SNDBUF: an answer of this size leaves with one sendfile, and "
+            "what waits there is pages of the file, not copies. 0.7: 102400.", "limits",
             at_least=1024, at_most=INT32_MAX),
     _number("socket.receive.buffer", None, "bytes", "SO_RCVBUF; unset: the kernel sizes it. 0.7: 102400.", "limits",
             at_least=1024, at_most=INT32_MAX),

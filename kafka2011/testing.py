@@ -107,19 +107,11 @@ class BrokerProcess:
     def _try_to_start(self, deadline: float) -> bool:
         ready = Path(self._files.name) / "ready.json"
         ready.unlink(missing_ok=True)
-        command = [sys.executable, "-m", "kafka2011", "broker", "start"]
+        command = ["kafka2011", "broker", "start"]
         command += ["--log-dir", str(self.log_dir), "--ready-file", str(ready)]
         for name, value in self.options.items():
             command += ["--set", f"{name}={_text(value)}"]
-        with open(self._output_path(), "ab") as output:
-            self.process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                env=os.environ | self.environ,
-                preexec_fn=die_with_parent,
-            )
+        self.process = self._spawn(command)
         while not ready.exists():
             if self.process.poll() is not None:
                 return False
@@ -131,6 +123,18 @@ class BrokerProcess:
         self.host, self.port = found["host"], found["port"]
         self.admin_port, self.modern_port = found["admin_port"], found["modern_port"]
         return True
+
+    def _spawn(self, arguments: list[str]) -> subprocess.Popen[bytes]:
+        """Start ``kafka2011 broker start …``; what starts processes in its own way overrides this."""
+        with open(self._output_path(), "ab") as output:
+            return subprocess.Popen(
+                [sys.executable, "-m", *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env=os.environ | self.environ,
+                preexec_fn=die_with_parent,
+            )
 
     def stop(self, timeout_s: float = 60.0) -> int:
         """SIGTERM and wait; return the exit code. A broker that does not end is killed and reported."""

@@ -84,7 +84,7 @@ class ZooKeeperPlugin:
     def start(self) -> Deferred[None]:
         """Register; fires when that is done, fails if ZooKeeper cannot be reached or the id is taken."""
         address = self._broker.address
-        address = BrokerAddress(address.broker_id, self._reachable(address.host), address.port)
+        address = BrokerAddress(address.broker_id, self.reachable(address.host), address.port)
         self._registration = Registration(
             self._session,
             address,
@@ -113,7 +113,7 @@ class ZooKeeperPlugin:
     def publish_modern(self, address: str) -> None:
         """Tell where this broker speaks today's protocol (``host:port``)."""
         host, _, port = address.rpartition(":")
-        self._modern = address = f"{self._reachable(host)}:{port}"
+        self._modern = address = f"{self.reachable(host)}:{port}"
         if self._registration is not None:
             self._registration.publish_modern(address)
             self._wake.set()
@@ -142,7 +142,11 @@ class ZooKeeperPlugin:
         """Why the registry cannot be reached, once the broker was registered in it."""
         return self._session.trouble if self._is_registered else None
 
-    def _reachable(self, host: str) -> str:
+    def collectors(self) -> tuple[()]:
+        """It has no metrics."""
+        return ()
+
+    def reachable(self, host: str) -> str:
         """What to tell others: a broker that listens on every address is found at the one ZooKeeper sees."""
         return _own_address(self._connect) if host in ("0.0.0.0", "") else host  # noqa: S104 - compared, not bound
 

@@ -14,7 +14,7 @@ from kafka2011.types import BrokerAddress, BrokerPartition, is_legal_name
 from zk_registry import paths
 from zk_registry.events import NodeIgnored
 from zk_registry.operations import Children, Exists, Get, NoNode, Registry
-from zk_registry.rows import PartitionRows
+from zk_registry.partition_numbering import PartitionRows
 
 Watcher = Callable[[str], None]
 

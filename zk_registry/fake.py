@@ -138,8 +138,9 @@ class FakeZooKeeper:
                     for parent in parents(path):
                         if self._tree.exists(parent) is None:
                             self._fire(self._tree.write((ops.Create(parent),), session_id))
+                created = self._tree.named(operation).path
                 self._fire(self._tree.write((operation,), session_id))
-                return None
+                return created
             case ops.Set(path):
                 self._fire(self._tree.write((operation,), session_id))
                 return self._tree.version(path)
@@ -157,6 +158,8 @@ class FakeZooKeeper:
                 return None
             case ops.Sync():
                 return None
+            case ops.Pipeline():
+                raise AssertionError("a session takes a pipeline apart")
 
     def _leave(self, watch: _Watch | None) -> None:
         if watch is not None:
@@ -218,6 +221,8 @@ class FakeSession:
 
     def perform(self, operation: ops.Operation, watcher: Callable[[str], None] | None = None) -> Any:
         """Do it, or raise a RegistryError."""
+        if isinstance(operation, ops.Pipeline):
+            return tuple(self._answer(each, watcher) for each in operation.operations)
         path = getattr(operation, "path", "/")
         with self._world.lock:
             if self.state is SessionState.SUSPENDED:
@@ -237,6 +242,12 @@ class FakeSession:
             if lost:
                 raise ops.ConnectionLoss(path, "the answer was lost")
             return answer
+
+    def _answer(self, operation: ops.Operation, watcher: Callable[[str], None] | None) -> Any:
+        try:
+            return self.perform(operation, watcher)
+        except ops.RegistryError as error:
+            return error
 
     # -- faults ---------------------------------------------------------------------------------------------------
 

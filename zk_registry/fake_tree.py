@@ -6,6 +6,7 @@ Pure: no sessions, no time. Every change returns the watches it touches, as (kin
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from zk_registry import operations as ops
@@ -15,29 +16,32 @@ Write = ops.Create | ops.Set | ops.Delete | ops.Check
 
 
 class _Node:
-    __slots__ = ("children", "owner", "value", "version")
+    __slots__ = ("children", "czxid", "n_created", "owner", "value", "version")
 
-    def __init__(self, value: bytes, owner: int) -> None:
-        self.value, self.owner, self.version = value, owner, 0
+    def __init__(self, value: bytes, owner: int, czxid: int) -> None:
+        self.value, self.owner, self.czxid, self.version = value, owner, czxid, 0
         self.children: set[str] = set()
+        self.n_created = 0
+        """Children it was ever given: what the server numbers sequential ones by."""
 
 
 class Tree:
     """Nodes by path. Thread: one."""
 
     def __init__(self) -> None:
-        self._nodes: dict[str, _Node] = {"/": _Node(b"", 0)}
+        self._nodes: dict[str, _Node] = {"/": _Node(b"", 0, 0)}
+        self._zxid = 0
 
     def children(self, path: str) -> tuple[str, ...]:
         return tuple(sorted(self._at(path).children))
 
     def get(self, path: str) -> ops.Node:
         node = self._at(path)
-        return ops.Node(node.value, node.version, node.owner)
+        return ops.Node(node.value, node.version, node.owner, node.czxid)
 
     def exists(self, path: str) -> ops.Node | None:
         node = self._nodes.get(path)
-        return None if node is None else ops.Node(b"", node.version, node.owner)
+        return None if node is None else ops.Node(b"", node.version, node.owner, node.czxid)
 
     def version(self, path: str) -> int:
         return self._at(path).version
@@ -48,6 +52,7 @@ class Tree:
 
     def write(self, operations: Sequence[Write], session_id: int) -> list[Touched]:
         """Do all of them or, raising the first refusal, none."""
+        self._zxid += 1
         touched: list[Touched] = []
         undo: list[Callable[[], object]] = []
         try:
@@ -59,19 +64,31 @@ class Tree:
             raise
         return touched
 
+    def named(self, operation: ops.Create) -> ops.Create:
+        """The creation with the name the server gives: sequential ones are numbered."""
+        if not operation.sequential:
+            return operation
+        parent = self._nodes.get(_split(operation.path)[0])
+        n_created = 0 if parent is None else parent.n_created
+        return replace(operation, path=f"{operation.path}{n_created:010d}", sequential=False)
+
     def _write_one(self, operation: Write, session_id: int, undo: list[Callable[[], object]]) -> list[Touched]:
+        asked = operation.path
+        if isinstance(operation, ops.Create):
+            operation = self.named(operation)
         path = operation.path
         match operation:
             case ops.Create(_, value, ephemeral):
                 parent, name = _split(path)
-                above = self._at(parent, path)
+                above = self._at(parent, asked)
                 if path in self._nodes:
-                    raise ops.NodeExists(path)
+                    raise ops.NodeExists(asked)
                 if above.owner:
-                    raise ops.EphemeralParent(path)
-                self._nodes[path] = _Node(value, session_id if ephemeral else 0)
+                    raise ops.EphemeralParent(asked)
+                self._nodes[path] = _Node(value or b"", session_id if ephemeral else 0, self._zxid)
                 above.children.add(name)
-                undo += [lambda: self._nodes.pop(path), lambda: above.children.discard(name)]
+                above.n_created += 1
+                undo.append(lambda: self._uncreate(path, above, name))
                 return [("data", path), ("children", parent)]
             case ops.Set(_, value, version):
                 node = self._at(path)
@@ -94,6 +111,11 @@ class Tree:
             case ops.Check(_, version):
                 _check_version(path, self._at(path), version)
                 return []
+
+    def _uncreate(self, path: str, above: _Node, name: str) -> None:
+        del self._nodes[path]
+        above.children.discard(name)
+        above.n_created -= 1
 
     def _at(self, path: str, asked: str | None = None) -> _Node:
         try:

@@ -7,18 +7,22 @@ two are checked against each other with random sequences.
 | operation | answer | refused with |
 |---|---|---|
 | Children(path, watch) | sorted tuple of names | NoNode |
-| Get(path, watch) | Node(value, version, ephemeral_owner) | NoNode |
+| Get(path, watch) | Node(value, version, ephemeral_owner, czxid) | NoNode |
 | Exists(path, watch) | Node without value, or None | |
-| Create(path, value, ephemeral) | None | NodeExists, NoNode (parent) |
+| Create(path, value, ephemeral, sequential) | the path; if sequential, with ten digits added | NodeExists, NoNode |
 | Set(path, value, version) | new version | NoNode, BadVersion |
 | Delete(path, version) | None | NoNode, BadVersion, NotEmpty |
 | DeleteIfMine(path) | True if deleted; False if absent or a stranger's | |
 | Sync(path) | None | |
 | Multi(operations) | None: all or nothing (Create, Set, Delete, Check) | the first refusal |
 | Check(path, version) | only inside Multi: the node must exist | NoNode, BadVersion |
+| Pipeline(operations) | a tuple: for each its answer, or the RegistryError it was refused with | |
 
 A watch is one-shot. Its watcher is also called when the connection is lost, because the watch is lost with it: a call
 means "look again", not "it changed". A refused Get or Children leaves no watch; an Exists that answers None does.
+
+The operations of a pipeline are sent one behind the other without waiting, performed in that order, and awaited
+together: thousands of nodes are read in the time of a few. It is no transaction: each has its own answer.
 
 ``ConnectionLoss`` may come from any of them and means *perhaps done*; ``SessionExpired`` means the session and
 all its ephemerals are gone. Ephemeral ownership is this session's id: ``Node.ephemeral_owner == registry.session_id``.
@@ -56,9 +60,12 @@ class Exists:
 @dataclass(frozen=True, slots=True)
 class Create:
     path: str
-    value: bytes = b""
+    value: bytes | None = b""
+    """None is a node without data, which a Java program can tell from an empty one."""
     ephemeral: bool = False
     make_parents: bool = False
+    sequential: bool = False
+    """The server adds how many children the parent was given before: ``/changes/change_`` + ``0000000007``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +102,12 @@ class Multi:
     operations: tuple[Create | Set | Delete | Check, ...]
 
 
-Operation = Children | Get | Exists | Create | Set | Delete | DeleteIfMine | Sync | Multi
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    operations: tuple[Children | Get | Exists | Create | Set | Delete | Multi, ...]
+
+
+Operation = Children | Get | Exists | Create | Set | Delete | DeleteIfMine | Sync | Multi | Pipeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +117,8 @@ class Node:
     value: bytes
     version: int
     ephemeral_owner: int = 0
+    czxid: int = 0
+    """The server's number of the change that created it: another one, another node. A broker's epoch since 2011."""
 
 
 class RegistryError(Kafka2011Error):

@@ -11,7 +11,6 @@
 | /kafka2011/modern/<broker id> | ephemeral | broker | <host>:<port> of today's protocol (not in 2011) |
 | /kafka2011/admin/<broker id> | ephemeral | broker | <host>:<port> of its read-only HTTP (not in 2011) |
 | /kafka2011/rows/<topic> | persistent | broker | the topic's partitions in the order today's clients number them |
-| /kafka2011/groups/<n>/<group>/<topic>/<partition> | persistent | broker | offset of a group of today (not in 2011) |
 
 Values are text. Parents are persistent and hold nothing.
 
@@ -30,7 +29,6 @@ CONSUMERS = "/consumers"
 MODERN = "/kafka2011/modern"
 ADMIN = "/kafka2011/admin"
 ROWS = "/kafka2011/rows"
-GROUPS = "/kafka2011/groups"
 
 SHARED_PARENTS = ("/consumers", "/kafka2011")
 """Parents under which clients with different credentials create their own nodes."""
@@ -62,10 +60,6 @@ def admin_address(broker: int) -> str:
 
 def partition_row(topic_name: str) -> str:
     return f"{ROWS}/{_legal('topic', topic_name)}"
-
-
-def modern_groups(offsets_partition: int) -> str:
-    return f"{GROUPS}/{offsets_partition}"
 
 
 def group(name: str) -> str:

@@ -15,7 +15,7 @@ pattern is measured before it is used: how many ways through a topic's name (at 
 More than ``MOST_WAYS`` is refused: that allows three ``.*`` in a row, a fraction of a second at worst. What people
 write (``white.*``, ``a|b|c``, ``log-(eu|us)-.*``) is far below.
 
-Paper: §3.2 (subscriptions are in the consumer registry); spec §5.6.
+Paper: §3.2 (subscriptions are in the consumer registry); docs/consumer.md.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Reads are answered from memory. A watch only marks the picture as old; a worker thread draws it again. While ZooKeeper
 does not answer, the last picture stays.
 
-Paper: §3.2; spec §6.2: a topic nobody has announced yet goes to partition 0 of each living broker.
+Paper: §3.2; docs/producer.md: a topic nobody has announced yet goes to partition 0 of each living broker.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from kafka2011.testing import BrokerProcess
 
 VARIABLE = "KAFKA07_LIB"
 """Names the directory with the jars of Kafka 0.7.0 and what they need (kafka-perf, scala, log4j, zookeeper …)."""
+LOGGING = Path(__file__).with_name("log4j.properties")
 FLUSH = {
     "log.flush.interval": 10_000,
     "log.default.flush.interval.ms": 50,
@@ -123,5 +124,8 @@ class Real(Side):
 
 
 def java() -> list[str]:
-    """The beginning of a Java command with the jars of 0.7."""
-    return ["java", "-server", "-cp", f"{os.environ[VARIABLE]}/*", "-Dlog4j.defaultInitOverride=true"]
+    """The beginning of a Java command with the jars of 0.7, and its own level of logging.
+
+    Without a configuration log4j logs at DEBUG, and 0.7 then formats several strings for each message.
+    """
+    return ["java", "-server", "-cp", f"{os.environ[VARIABLE]}/*", f"-Dlog4j.configuration={LOGGING.as_uri()}"]

@@ -17,6 +17,7 @@ from benchmarks.beside07.brokers import java
 from benchmarks.beside07.raw import payloads
 from consumers import Consumer
 from consumers.simple import SimpleConsumer
+from kafka2011.child import die_with_parent
 from kafka2011.producer import Producer
 from kafka2011.wire import Codec
 
@@ -90,7 +91,7 @@ def real(tool: str, port: int, zookeeper: str, topic: str, n: int, codec: str = 
     }[tool]
     done = subprocess.run(
         [*java(), f"kafka.perf.{words[0]}", *words[1:], *every, "--reporting-interval", interval],
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=300, check=False, preexec_fn=die_with_parent,
     )
     rates = []
     for line in done.stdout.splitlines():

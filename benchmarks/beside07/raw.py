@@ -77,17 +77,17 @@ def fetch(port: int, topic: str, entry: int, fetch_size: int, n_bytes: int, read
     selector = selectors.DefaultSelector()
     buffer = bytearray(1 << 20)
 
-    def ask(connection: socket.socket) -> int:
+    def ask(connection: socket.socket) -> None:
         offset = source.randrange(0, end - fetch_size)
         connection.send(FetchRequest(topic, 0, offset, fetch_size).encode())
-        return 6 + fetch_size
 
-    left = {}
+    left: dict[socket.socket, int] = {}
     for _ in range(readers):
         connection = socket.create_connection(("127.0.0.1", port))
         connection.setblocking(False)
         selector.register(connection, selectors.EVENT_READ)
-        left[connection] = ask(connection)
+        left[connection] = 0
+        ask(connection)
     began, got = time.perf_counter(), 0
     while got < n_bytes:
         for key, _ in selector.select():
@@ -99,9 +99,11 @@ def fetch(port: int, topic: str, entry: int, fetch_size: int, n_bytes: int, read
             if not count:
                 raise SystemExit("the broker closed the connection")
             got += count
+            if not left[connection]:
+                left[connection] = 4 + int.from_bytes(buffer[:4], "big")  # shorter at the end of a segment
             left[connection] -= count
-            if left[connection] <= 0:
-                left[connection] = ask(connection)
+            if not left[connection]:
+                ask(connection)
     print(json.dumps({"seconds": time.perf_counter() - began, "messages": got / entry}))
 
 

@@ -22,16 +22,16 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from consumers.group_protocol.batches import encode_batch
-from consumers.group_protocol.codec import ApiKey, Struct
-from consumers.group_protocol.error_codes import ErrorCode
-from consumers.group_protocol.member.connection import ModernConnection
 from kafka2011.client import BrokerConnection
 from kafka2011.errors import ConnectionFailed, LogError, RequestTimedOut
 from kafka2011.log.settings import LogSettings
 from kafka2011.log.store import LogStore
 from kafka2011.testing import BrokerProcess
 from kafka2011.wire import AckLevel, MessageAndOffset, MultiProduceRequest, ProduceRequest, decode_set, encode_set
+from since2011.client.connection import ModernConnection
+from since2011.wire.batches import encode_batch
+from since2011.wire.codec import ApiKey, Struct
+from since2011.wire.error_codes import ErrorCode
 
 N_PARTITIONS = 3
 TIMEOUT_MS = 300
@@ -166,6 +166,7 @@ def strike(fault: Fault, prepared: Path, directory: Path) -> list[Verdict]:
 def _run(fault: Fault, directory: Path) -> list[Verdict]:
     options = {
         "modern.port": 0,
+    "log.format": "2011",
         "num.partitions": N_PARTITIONS,
         "produce.acks.enable": True,
         "produce.acks.timeout.ms": fault.timeout_ms,

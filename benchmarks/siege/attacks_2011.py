@@ -1,4 +1,4 @@
-"""Attacks on the 2011 port and on the admin port: the attack table (reliability §4.2), and issue 19 B6, B10."""
+"""Attacks on the 2011 port and on the admin port: the attack table (docs/reliability.md), and issue 19 B6, B10."""
 
 from __future__ import annotations
 

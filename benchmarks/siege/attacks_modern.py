@@ -11,11 +11,11 @@ from fastcrc import crc32
 
 from benchmarks.siege.attacks_2011 import wrapper
 from benchmarks.siege.field import Broken, Field, MiB, Row
-from consumers.group_protocol.batches import HEAD_SIZE, encode_batch
-from consumers.group_protocol.codec import ApiKey, Struct
 from kafka2011.wire import ProduceRequest, encode_set
+from since2011.wire.batches import HEAD_SIZE, encode_batch
+from since2011.wire.codec import ApiKey, Struct
 from since2011.wire.compression import GZIP, ZSTD
-from tests.integration.group_protocol_wire.wire_client import produce_body
+from tests.integration.since2011.wire_client import produce_body
 
 _CRC_AT, _ATTRIBUTES_AT = 17, 21
 MOST_ANSWER = 8 * MiB

@@ -14,10 +14,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 
-from consumers.group_protocol.codec import ApiKey, Struct
 from kafka2011.client import BrokerConnection
 from kafka2011.errors import Kafka2011Error
-from tests.integration.group_protocol_wire.wire_client import WireClient
+from since2011.wire.codec import ApiKey, Struct
+from tests.integration.since2011.wire_client import WireClient
 
 INTERVAL_S = 0.01
 TOPIC = "bystander"

@@ -19,19 +19,24 @@ from types import TracebackType
 from typing import Any
 
 from benchmarks.siege.bystander import TOPIC, WHO, Address, Bystander, favour
-from consumers.group_protocol.error_codes import ErrorCode
 from kafka2011.client import BrokerConnection
 from kafka2011.errors import Kafka2011Error
 from kafka2011.testing import BrokerProcess, unhandled_errors
 from kafka2011.wire import AckLevel, encode_set
+from since2011.wire.error_codes import ErrorCode
 from tests.integration.broker.client import RawClient
-from tests.integration.group_protocol_wire.wire_client import WireClient
+from tests.integration.since2011.wire_client import WireClient
 
 MiB = 1 << 20
 P99_S = 0.25
 PEAK_BYTES = 256 * MiB
 RECOVERED_S = 5.0
-OPTIONS: Mapping[str, object] = {"modern.port": 0, "produce.acks.enable": True, "num.partitions": 4}
+OPTIONS: Mapping[str, object] = {
+    "modern.port": 0,
+    "log.format": "2011",
+    "produce.acks.enable": True,
+    "num.partitions": 4,
+}
 _PATIENCE_S = 60.0
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import random
+import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
+from pathlib import Path
 
-from consumers.group_protocol.batches import decode_batches
-from consumers.group_protocol.codec import APIS, ApiKey, decode_header, decode_request, decode_response, encode_request
-from consumers.group_protocol.coordinator.offset_book import CommittedOffset
-from consumers.group_protocol.coordinator.records import read_key, read_offset
-from consumers.group_protocol.offsets_copy import decode_copy, encode_copy
 from kafka2011.config import load_config, read_properties
 from kafka2011.errors import Kafka2011Error
 from kafka2011.log.checkpoint import parse_checkpoint
@@ -28,8 +26,16 @@ from kafka2011.wire import (
     parse_request,
     validate_set,
 )
-from tests.unit.group_protocol_wire.test_batches import sample_batches
-from tests.unit.group_protocol_wire.values import OFFERED, random_body
+from since2011.log.checkpoint import RECOVERY_POINTS, read_offsets
+from since2011.log.checkpoint import decode as decode_checkpoint
+from since2011.log.identity import META_PROPERTIES, PARTITION_METADATA, read_identity, read_topic_id
+from since2011.log.indexes import OffsetIndex, TimeIndex, TxnIndex
+from since2011.log.snapshot import decode_snapshot, encode_snapshot
+from since2011.wire.batches import decode_batches
+from since2011.wire.codec import APIS, ApiKey, decode_header, decode_request, decode_response, encode_request
+from since2011.wire.group_records import GroupRecordType, decode_key, decode_value
+from tests.unit.since2011.server.test_batches import sample_batches
+from tests.unit.since2011.server.values import OFFERED, random_body
 from zk_registry.brokers import encode_broker, parse_broker, parse_partition_count
 from zk_registry.consumers import Subscription, parse_subscription
 from zk_registry.offsets import parse_offset
@@ -106,16 +112,37 @@ def registry(data: bytes) -> None:
     parse_subscription(data)
     offset = parse_offset(data)
     assert offset is None or 0 <= offset < 2**63
-    with suppress(ValueError):
-        decode_copy(data)
 
 
 def offsets_records(data: bytes) -> None:
     """Keys and values of the offsets log."""
-    with suppress(Kafka2011Error, ValueError):
-        read_key(data)
-    with suppress(Kafka2011Error, ValueError):
-        read_offset(data)
+    with suppress(Kafka2011Error):
+        decode_key(data)
+    for kind in GroupRecordType:
+        with suppress(Kafka2011Error):
+            decode_value(kind, data)
+
+
+def modern_files(data: bytes) -> None:
+    """Snapshots, checkpoints, indexes and identities of modern logs: read, or refused by name."""
+    with suppress(Kafka2011Error):
+        decode_snapshot(data, "fuzzed")
+    with suppress(Kafka2011Error):
+        decode_checkpoint(data, "fuzzed")
+    with tempfile.TemporaryDirectory() as place:
+        directory = Path(place)
+        for name in ("a.index", "a.timeindex", "a.txnindex", RECOVERY_POINTS, META_PROPERTIES, PARTITION_METADATA):
+            (directory / name).write_bytes(data)
+        for load in (
+            OffsetIndex(directory / "a.index", 0, 1 << 20).load,
+            TimeIndex(directory / "a.timeindex", 0, 1 << 20).load,
+            partial(TxnIndex(directory / "a.txnindex").load, 0),
+            partial(read_offsets, directory / RECOVERY_POINTS),
+            partial(read_identity, directory),
+            partial(read_topic_id, directory),
+        ):
+            with suppress(Kafka2011Error):
+                load()
 
 
 def checkpoint(data: bytes) -> None:
@@ -167,10 +194,13 @@ TARGETS: dict[str, tuple[Callable[[bytes], object], Sequence[bytes]]] = {
             b"3",
             Subscription.fixed({"t": 2}).encode(),
             Subscription.whitelist("a.*", 1).encode(),
-            encode_copy(CommittedOffset(1, 0, "", 5)),
         ],
     ),
     "offsets records": (offsets_records, [b"\0\1\0\1g\0\1t\0\0\0\0", b"\0\3" + bytes(30)]),
+    "modern files": (
+        modern_files,
+        [encode_snapshot(()), b"0\n1\nclicks 0 42\n", b"broker.id=0\nversion=0\n", b"version: 0\ntopic_id: AAAA"],
+    ),
     "checkpoint": (checkpoint, [_CHECKPOINT + b"crc %08x\n" % crc32(_CHECKPOINT)]),
     "configuration": (configuration, [_CONFIG]),
 }

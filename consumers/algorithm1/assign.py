@@ -25,7 +25,7 @@ from kafka2011.types import BrokerPartition
 
 @dataclass(frozen=True, slots=True, order=True)
 class ThreadId:
-    """One stream of one consumer, ``<consumer id>-<index>``: the unit that owns partitions (spec §4.3)."""
+    """One stream of one consumer, ``<consumer id>-<index>``: the unit that owns partitions (docs/zookeeper.md)."""
 
     consumer_id: str
     index: int
@@ -46,7 +46,10 @@ def printed(partitions: Collection[BrokerPartition], threads: Collection[ThreadI
 
 
 def shipped(partitions: Collection[BrokerPartition], threads: Collection[ThreadId], me: ThreadId) -> Share:
-    """Kafka 0.7: both sorted as text (``0-10`` before ``0-2``), the remainder to the first threads (spec §5.2)."""
+    """Kafka 0.7: both sorted as text (``0-10`` before ``0-2``), the remainder to the first threads.
+
+    See docs/consumer.md.
+    """
     ordered, j = sorted(partitions, key=_as_java_sorts), sorted(threads, key=_as_java_sorts).index(me)
     quotient, remainder = divmod(len(ordered), len(threads))
     start = quotient * j + min(j, remainder)

@@ -20,13 +20,13 @@ from concurrent.futures import Future
 from dataclasses import replace
 from random import Random
 
-from consumers.algorithm1.asking import ask_again
 from consumers.algorithm1.assign import ThreadId
 from consumers.algorithm1.editions import SOUND, Edition
-from consumers.algorithm1.ownership import bury, release
+from consumers.algorithm1.ownership import release, remove_stale
 from consumers.algorithm1.reasons import JOINED, SESSION_LOST, difference
 from consumers.algorithm1.rebalance import rebalance, still_right
 from consumers.algorithm1.registries import View
+from consumers.algorithm1.retry import ask_again
 from consumers.algorithm1.steps import NewSession, Owned, Positions, Progress, Steps, Stop, Wait
 from consumers.commit import Fenced, Offsets
 from consumers.events import (
@@ -148,7 +148,7 @@ class Member:
     def _life(self) -> Steps[None]:
         while True:
             try:
-                yield from bury(self)
+                yield from remove_stale(self)
                 yield from self._register()
                 yield from self._serve()
                 return

@@ -66,7 +66,7 @@ def release(member: Member, topics: Collection[str]) -> Steps[None]:
         member.claims.discard(owned)
 
 
-def bury(member: Member) -> Steps[None]:
+def remove_stale(member: Member) -> Steps[None]:
     """Delete what the last life left behind: a server may call a session over and still keep its nodes for a timeout.
 
     That happens when a leader is frozen and wakes up: it begins to end sessions, and another leader takes over before

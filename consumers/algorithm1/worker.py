@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from consumers.algorithm1.member import Member
-from consumers.algorithm1.pulse import Pulse
+from consumers.algorithm1.pause_detector import PauseDetector
 from consumers.algorithm1.steps import NewSession, Progress, Start, Step, Stop, Wait
 from consumers.delivery import Delivery
 from consumers.events import DeliveryHeld, DeliveryResumed
@@ -58,12 +58,13 @@ class Worker:
         self.started = threading.Event()
         """Set after the first rebalance, or when there will be none."""
         self._forget = session.on_state(self._session_changed)
-        self._pulse = Pulse(member.clock, session.timeout_s / 12, session.timeout_s / 3, self.overslept)
+        timeout_s = session.timeout_s
+        self._pause_detector = PauseDetector(member.clock, timeout_s / 12, timeout_s / 3, self.overslept)
         self._thread = threading.Thread(target=self._run, name=f"rebalance-{member.consumer_id}", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
-        self._pulse.start()
+        self._pause_detector.start()
 
     def wake(self) -> None:
         """Something changed. Thread: any."""
@@ -84,7 +85,7 @@ class Worker:
             self.failure = error
         finally:
             self._forget()
-            self._pulse.stop()
+            self._pause_detector.stop()
             self._cancel_timer()
             self._delivery.stop()
             for wanted in self._member.wanted_commits:

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import click
 
-from consumers.sim.lanes.compare import PROTOCOLS, Run
-from consumers.sim.lanes.compare import compare as put_through
-from consumers.sim.lanes.figures import typical
-from consumers.sim.lanes.live import LIVE, run_live
-from consumers.sim.lanes.picture import draw
-from consumers.sim.lanes.scenarios import SCENARIOS
+from consumers.sim.compare.figures import typical
+from consumers.sim.compare.live import LIVE, run_live
+from consumers.sim.compare.picture import draw
+from consumers.sim.compare.scenarios import SCENARIOS
+from consumers.sim.compare.side_by_side import PROTOCOLS, Run
+from consumers.sim.compare.side_by_side import compare as put_through
 from kafka2011.cli.output import CONTEXT, json_option, note, show
 from kafka2011.errors import Kafka2011Error
 

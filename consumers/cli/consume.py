@@ -27,6 +27,8 @@ from kafka2011.errors import WireError
 from kafka2011.events import Entry, log_lines
 from kafka2011.types import BrokerPartition
 from kafka2011.wire import MessageAndOffset
+from since2011.cli.consume import consume_modern
+from since2011.cli.record_format import choose_format as choose_record_format
 
 _POLL_S = 0.1
 
@@ -52,6 +54,9 @@ _POLL_S = 0.1
               "for all its members: as Kafka 0.7 does (the default), or exact fractions in numeric order.")
 @click.option("-f", "--format", "template", metavar="FORMAT", help="%t %p %o %n %s %x %S, and \\n \\t.")
 @click.option("--json", "json_lines", is_flag=True, help="One JSON object per message.")
+@click.option("-m", "--modern", metavar="HOST:PORT[,…]", help="Read a modern topic, all of it or -p, without a group.")
+@click.option("-K", "--key-delimiter", metavar="TEXT", help="With -m: print KEY TEXT VALUE.")
+@click.option("--committed", is_flag=True, help="With -m: nothing of transactions that were aborted or are open.")
 @click.option("-v", "--verbose", is_flag=True, help="Also say on stderr what happens: rebalances, claims, commits.")
 def consume(
     topic: str | None,
@@ -70,6 +75,9 @@ def consume(
     share: str | None,
     template: str | None,
     json_lines: bool,
+    modern: str | None,
+    key_delimiter: str | None,
+    committed: bool,
     verbose: bool,
 ) -> None:
     """Print messages, for ever. Ctrl-C stores how far it got and leaves the group.
@@ -79,12 +87,24 @@ def consume(
     kafka2011 consume clicks --from-beginning -n 10          the first ten, in a group of its own
     kafka2011 consume --whitelist 'audit.*' --group watch -v
     kafka2011 consume clicks --offset -5 --timeout 1         by offset from one broker: the last five
+    kafka2011 consume clicks -m 127.0.0.1:9192 -o @1700000000000 -f '%k %T %h %s\\n'
     """
     topic = topic or topic_option
     if sum(choice is not None for choice in (topic, whitelist, blacklist)) != 1:
         raise click.UsageError("name one topic, or one --whitelist, or one --blacklist")
-    render = choose_format(template, json_lines)
+    if modern is None and (key_delimiter is not None or committed):
+        raise click.UsageError("-K and --committed need --modern: 2011 has no keys and no transactions")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if modern is not None:
+        if topic is None or group is not None:
+            raise click.UsageError("--modern reads one topic, without a group")
+        given = click.get_current_context().get_parameter_source("partition")
+        one = partition if given is click.core.ParameterSource.COMMANDLINE else None
+        show = choose_record_format(template, json_lines, key_delimiter)
+        where = offset or ("begin" if from_beginning else "end")
+        consume_modern(modern, topic, one, where, count, timeout_s, committed, show)
+        return
+    render = choose_format(template, json_lines)
     if offset is not None:
         if topic is None:
             raise click.UsageError("--offset reads one topic; a filter needs a group")

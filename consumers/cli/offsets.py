@@ -14,7 +14,9 @@ from typing import IO
 import click
 
 from consumers.admin import Groups
+from consumers.group_protocol.coordinator.records import read_key, read_offset
 from consumers.group_protocol.member.groups import ModernGroups, StoredOffsets
+from consumers.group_protocol.old_offsets import read_old_offsets
 from kafka2011.cli.output import CONTEXT, CommandGroup, fail, json_option, note, show, zookeeper_option
 from kafka2011.types import BrokerPartition
 from zk_registry import paths
@@ -82,6 +84,38 @@ def import_offsets(zookeeper: str, source: Path) -> None:
         for group, offsets_of_group in wanted.items():
             groups.store(group, offsets_of_group)
     note(f"{n_lines} offsets imported")
+
+
+@offsets.command("adopt", context_settings=CONTEXT)
+@zookeeper_option
+@click.argument("directory", type=click.Path(path_type=Path, exists=True, file_okay=False))
+def adopt_offsets(zookeeper: str, directory: Path) -> None:
+    """Carry offsets that release 1.1 kept on a broker's disk (DIRECTORY: .modern/offsets) to their coordinators.
+
+    A broker takes over those of its own groups when it starts. This is for the rest, in a cluster; offsets the groups
+    have committed since stay as they are. DIRECTORY is not changed.
+
+    \b
+    kafka2011 offsets adopt data/.modern/offsets
+    kafka2011 offsets adopt --zookeeper zk1:2181,zk2:2181 data/.modern/offsets
+    """
+    modern = ModernGroups.open({"zookeeper": zookeeper})
+    if modern is None:
+        fail("no broker has published a modern port; start brokers with modern.port")
+    n_offsets = 0
+    found = read_old_offsets(directory)
+    try:
+        for group, records in found.items():
+            stored = {}
+            for record in records:
+                key = read_key(record.key)
+                if key.partition is not None and record.value is not None:
+                    committed = read_offset(record.value)
+                    stored[key.partition] = (committed.offset, committed.metadata)
+            n_offsets += modern.adopt(group, stored)
+    finally:
+        modern.close()
+    note(f"{n_offsets} offsets of {len(found)} groups taken over")
 
 
 @offsets.command("copy", context_settings=CONTEXT)

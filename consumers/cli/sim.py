@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from consumers.algorithm1.editions import EDITIONS
+from consumers.cli.sim_replication import replication
 from consumers.sim.picture import draw
 from consumers.sim.runs import KINDS, compare, first_failure, mixed, scenario, shrink
 from consumers.sim.scenario import Scenario
@@ -31,7 +32,10 @@ _seed = click.option("--seed", type=int, default=0, show_default=True)
 
 @click.group(cls=CommandGroup, context_settings=CONTEXT)
 def sim() -> None:
-    """The real rebalance code in a simulated world (§3.2)."""
+    """The real rebalance and replication code in a simulated world (§3.2, §3.3)."""
+
+
+sim.add_command(replication)
 
 
 @sim.command(context_settings=CONTEXT)

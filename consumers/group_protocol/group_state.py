@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from consumers.group_protocol.cluster import ClusterView
 from consumers.group_protocol.coordinator.admin import state_name
 from consumers.group_protocol.coordinator.group import ClassicGroup, State
 from consumers.group_protocol.coordinator.groups import Group
 from consumers.group_protocol.coordinator.member import Member
 from consumers.group_protocol.subscription import Subscription, decode_assignment
 from kafka2011.types import TopicPartition
+from since2011.topics.cluster import ClusterView
 
 Named = dict[str, dict[str, Any]]
 """Topic, then broker-partition."""

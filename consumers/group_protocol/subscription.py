@@ -1,6 +1,6 @@
 """The consumer protocol inside a group: subscriptions to the leader, assignments back.
 
-Spec: modern-group-protocol §10. The coordinator carries these bytes unopened.
+See docs/group-protocol.md. The coordinator carries these bytes unopened.
 
     subscription  version topics user_data   1+ owned   2+ generation   3+ rack
     assignment    version partitions user_data
@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 
-from consumers.group_protocol.primitives import Reader, Writer
 from kafka2011.types import TopicPartition
+from since2011.wire.opaque import Reader, Writer
 
 PROTOCOL_TYPE = "consumer"
 NO_GENERATION = -1

@@ -7,12 +7,14 @@ messages in small batches), and its misfortunes.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from consumers.algorithm1.editions import EDITIONS
 from consumers.algorithm1.member import Member
-from consumers.algorithm1.steps import NewSession, Owned, Progress, Start, Step, Stop, Wait
+from consumers.algorithm1.steps import NewSession, Owned, Progress, Start, Step, Steps, Stop, Wait
+from consumers.metrics import ConsumerCounters
 from consumers.sim.kafka07 import Kafka07
 from consumers.sim.scenario import SESSION_S
 from kafka2011.events import Journal
@@ -25,6 +27,25 @@ if TYPE_CHECKING:
 DELIVERY_S = 0.2
 
 
+class SimulatedMember(Protocol):
+    """What the simulator needs of a member, whoever wrote it."""
+
+    closing: bool
+    dirty: bool
+
+    @property
+    def counters(self) -> ConsumerCounters: ...
+
+    def noticed(self, path: str) -> bool:
+        """A watch fired; whether a wait ends."""
+
+    def life(self) -> Steps[None]:
+        """Live until ``closing``."""
+
+
+MakeMember = Callable[["Actor"], SimulatedMember]
+
+
 class Actor:
     """A consumer process. Thread: one, the simulator's."""
 
@@ -33,8 +54,12 @@ class Actor:
         self.session = world.zookeeper.session(timeout_s=SESSION_S)
         self._random = Random(f"{world.scenario.seed}/{name}")
         self._births = 0
-        self.member = self._kafka07() if edition == "0.7" else self._own(edition)
-        self._careful = edition in EDITIONS and EDITIONS[edition].guards
+        self.member: Member | Kafka07 | SimulatedMember
+        if world.make_member is not None:
+            self.member = world.make_member(self)
+        else:
+            self.member = self._kafka07() if edition == "0.7" else self._own(edition)
+        self._careful = EDITIONS[edition].guards if edition in EDITIONS else edition != "0.7"
         self.reading: dict[Owned, int] = {}
         """The next message of each partition being delivered."""
         self._in_hand: set[Owned] = set()
@@ -53,7 +78,7 @@ class Actor:
         world.at(world.latency(), lambda: self._go(None))
         world.at(self._random.uniform(0, DELIVERY_S), self._deliver)
 
-    def _own(self, edition: str) -> Member | Kafka07:
+    def _own(self, edition: str) -> Member:
         return Member(
             self.world.group,
             Subscription.fixed({self.world.topic: 1}),
@@ -67,7 +92,7 @@ class Actor:
             patience_s=3 * SESSION_S,
         )
 
-    def _kafka07(self) -> Member | Kafka07:
+    def _kafka07(self) -> Kafka07:
         return Kafka07(
             self.world.group,
             self.world.topic,

@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from consumers.algorithm1.steps import Owned
-from consumers.sim.actor import Actor
+from consumers.sim.actor import Actor, MakeMember
 from consumers.sim.scenario import QUIET_S, Fault, Scenario
 from consumers.sim.verdict import Lane, Verdict, overlaps
 from kafka2011.clock import ManualClock
@@ -42,8 +42,10 @@ class World:
 
     group, topic = "g", "t"
 
-    def __init__(self, scenario: Scenario, *, transcript: bool = False) -> None:
+    def __init__(self, scenario: Scenario, *, transcript: bool = False, members: MakeMember | None = None) -> None:
+        """``members`` makes the members of the group; without it they are those of the scenario's edition."""
         self.scenario = scenario
+        self.make_member = members
         self.clock = ManualClock()
         self.now = 0.0
         """The clock's time, as a plain field: it is asked for more often than anything else."""
@@ -200,7 +202,7 @@ class World:
             stored = int(self._spectator.perform(Get(write.path)).value)
         except NoNode:
             stored = 0
-        return self._owner(partition) != actor.session.session_id, int(write.value) < stored
+        return self._owner(partition) != actor.session.session_id, int(write.value or b"0") < stored
 
     def note(self, who: str, what: object, answer: object = None) -> None:
         """Write a line of the transcript."""

@@ -8,10 +8,11 @@ from typing import Any
 
 import click
 
+from hadoop_etl.announce import Announcer
 from hadoop_etl.cli.options import (
     dry_run_option,
     load_options,
-    open_night,
+    open_load_run,
     run_options,
     topic_option,
     warehouse_option,
@@ -23,7 +24,6 @@ from hadoop_etl.planning import Planner
 from hadoop_etl.report import FAILED, HALF_DONE
 from hadoop_etl.state import load_uri
 from hadoop_etl.storage import read_text, write_text
-from hadoop_etl.telling import Telling
 from hadoop_etl.warehouse import Warehouse
 from kafka2011.cli.output import CONTEXT, json_option, note, show
 from kafka2011.types import BrokerPartition
@@ -67,15 +67,15 @@ def run(plan_file: str | None, dry_run: bool, as_json: bool, **chosen: Any) -> N
     kafka2011 etl run -z zk1:2181/kafka -w hdfs://nn:8020/warehouse --master spark://host:7077 --max-minutes 120
     kafka2011 etl run -z 127.0.0.1:2181 -w warehouse --plan tonight.json
     """
-    telling = Telling() if dry_run else Telling(chosen["metrics_file"], chosen["notify"], chosen["keep_days"])
-    with telling.watching(chosen["warehouse"]):
+    announcer = Announcer() if dry_run else Announcer(chosen["metrics_file"], chosen["notify"], chosen["keep_days"])
+    with announcer.watching(chosen["warehouse"]):
         saved = None if plan_file is None else _saved(plan_file)
         with world(chosen) as (warehouse, cluster, options, topics):
             if dry_run:
                 _show_plan(saved or Planner(warehouse, cluster, options).plan(topics), as_json)
                 return
-            with open_night(chosen, warehouse, cluster, options, telling) as night:
-                report = night.run(topics, saved)
+            with open_load_run(chosen, warehouse, cluster, options, announcer) as load:
+                report = load.run(topics, saved)
         _finish(report, warehouse, as_json)
 
 
@@ -99,16 +99,16 @@ def backfill(
     kafka2011 etl backfill clicks -b 127.0.0.1:9092 -w warehouse --partition 0-1 --from 0 --to 4096 --dry-run
     """
     part = None if partition is None else BrokerPartition.parse(partition)
-    telling = Telling() if dry_run else Telling(chosen["metrics_file"], chosen["notify"], chosen["keep_days"])
-    with telling.watching(chosen["warehouse"]):
+    announcer = Announcer() if dry_run else Announcer(chosen["metrics_file"], chosen["notify"], chosen["keep_days"])
+    with announcer.watching(chosen["warehouse"]):
         with (
             world({**chosen, "topics": (topic,)}) as (warehouse, cluster, options, _),
-            open_night(chosen, warehouse, cluster, options, telling) as night,
+            open_load_run(chosen, warehouse, cluster, options, announcer) as load,
         ):
             if dry_run:
-                _show_plan(night.plan_backfill(topic, part, start, end), as_json)
+                _show_plan(load.plan_backfill(topic, part, start, end), as_json)
                 return
-            report = night.backfill(topic, part, start, end)
+            report = load.backfill(topic, part, start, end)
         _finish(report, warehouse, as_json)
 
 

@@ -9,15 +9,15 @@ from zoneinfo import available_timezones
 
 import click
 
+from hadoop_etl.announce import Announcer
 from hadoop_etl.cluster import Cluster, open_cluster
 from hadoop_etl.event_time import AUTO, UNITS
-from hadoop_etl.night import Night
+from hadoop_etl.load_run import LoadRun
 from hadoop_etl.plan import SPLIT_SIZE
 from hadoop_etl.planning import Options
 from hadoop_etl.progress import ProgressLines
 from hadoop_etl.runner_choice import ChosenRunner
 from hadoop_etl.state import KEEP_DAYS
-from hadoop_etl.telling import Telling
 from hadoop_etl.warehouse import Warehouse
 from kafka2011.avro import FileSchemaRegistry, SchemaRegistry
 from kafka2011.cli.output import Command
@@ -59,6 +59,7 @@ load_options = _options(
     click.option("--by-hour", is_flag=True, help="File new tables by hour below day."),
     click.option("--start", type=click.Choice(("earliest", "latest")), default="earliest", show_default=True),
     click.option("--on-gap", type=click.Choice(("fail", "earliest", "skip")), default="fail", show_default=True),
+    click.option("--modern", metavar="HOST:PORT", help="Load modern topics too: any broker's modern port."),
     click.option("--allow-missing", is_flag=True, help="A topic nobody knows yet is no error."),
     click.option("--max-bytes", type=click.IntRange(1), help="Load at most so many bytes per topic."),
     click.option("--split-bytes", type=click.IntRange(1024), default=SPLIT_SIZE, show_default=True),
@@ -95,7 +96,8 @@ def world(chosen: dict[str, Any]) -> Iterator[tuple[Warehouse, Cluster, Options,
     with ExitStack() as stack:
         # An exported KAFKA2011_ZOOKEEPER gives way to a broker named on the command line.
         zookeeper = None if _given("broker") and not _given("zookeeper") else chosen["zookeeper"]
-        cluster = stack.enter_context(open_cluster(zookeeper, None if zookeeper else chosen["broker"]))
+        broker = None if zookeeper else chosen["broker"]
+        cluster = stack.enter_context(open_cluster(zookeeper, broker, chosen["modern"]))
         options = Options(
             formats=formats,
             schemas=open_schemas(chosen["schemas"], zookeeper, stack),
@@ -138,15 +140,15 @@ def open_schemas(text: str | None, zookeeper: str | None, stack: ExitStack) -> S
 
 
 @contextmanager
-def open_night(
-    chosen: dict[str, Any], warehouse: Warehouse, cluster: Cluster, options: Options, telling: Telling
-) -> Iterator[Night]:
+def open_load_run(
+    chosen: dict[str, Any], warehouse: Warehouse, cluster: Cluster, options: Options, announcer: Announcer
+) -> Iterator[LoadRun]:
     journal = Journal()
     journal.subscribe(ProgressLines())
     settings = dict(text.partition("=")[::2] for text in chosen["conf"])
     runner = ChosenRunner(chosen["master"], journal, py_files=chosen["py_files"], settings=settings)
     try:
-        yield Night(
+        yield LoadRun(
             warehouse,
             cluster,
             runner,
@@ -154,7 +156,7 @@ def open_night(
             options,
             max_dead=_share(chosen["max_dead"]),
             max_minutes=chosen["max_minutes"],
-            telling=telling,
+            announcer=announcer,
         )
     finally:
         runner.close()

@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from hadoop_etl.apart import DecoderApart
 from hadoop_etl.cli.options import (
     FORMATS,
     dry_run_option,
@@ -17,6 +16,7 @@ from hadoop_etl.cli.options import (
     times_said,
     warehouse_option,
 )
+from hadoop_etl.decoder_process import DecoderProcess
 from hadoop_etl.formats import choose_format
 from hadoop_etl.lock import locked
 from hadoop_etl.migrate import migrate
@@ -156,7 +156,7 @@ def requeue_table(
             noted=table.state().notes.get("format"),
             sample=lambda: sample_dead(table),
         )
-        decoder = stack.enter_context(closing(DecoderApart(chosen)))
+        decoder = stack.enter_context(closing(DecoderProcess(chosen)))
         done = requeue(table, chosen, decoder=decoder, dry_run=dry_run)
     for reason, count in done.reasons.items():
         note(f"still dead: {count} x {reason}")

@@ -9,10 +9,8 @@ Paper: §4 (Avro with a schema id; JSON and raw bytes beside it).
 
 from __future__ import annotations
 
-import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from json import dumps
 from typing import Any, Protocol
 
 import numpy as np
@@ -87,84 +85,6 @@ def make_decoder(form: Format) -> Decoder:
     from hadoop_etl.decode.raw import RawDecoder
 
     return RawDecoder()
-
-
-def rows_to_table(rows: Sequence[Mapping[str, Any]], columns: pa.Schema) -> tuple[pa.Table, dict[int, str]]:
-    """Rows as columns of these types, and the reason for each row that does not fit them."""
-    bad: dict[int, str] = {}
-    good: list[pa.Table] = []
-    fitted: list[tuple[int, dict[str, Any]]] = []
-    for place, row in enumerate(rows):
-        try:
-            fitted.append((place, _fit(row, columns)))
-        except Exception as error:
-            # Whatever its class, it is this row's doing.
-            bad[place] = _misfit(error)
-
-    def convert(first: int, last: int) -> None:
-        try:
-            good.append(pa.Table.from_pylist([row for _, row in fitted[first:last]], schema=columns))
-        except Exception as error:
-            # Half a letter, a number too large: it is some row's doing, and halving finds which.
-            if last - first == 1:
-                bad[fitted[first][0]] = _misfit(error)
-            else:
-                middle = (first + last) // 2
-                convert(first, middle)
-                convert(middle, last)
-
-    if fitted:
-        convert(0, len(fitted))
-    return pa.concat_tables(good) if good else columns.empty_table(), bad
-
-
-def _misfit(error: Exception) -> str:
-    return f"a field has the wrong type: {shown(error)}"
-
-
-def shown(error: BaseException, most: int = 300) -> str:
-    """What an error says, in a length that a table can hold; values inside it may be of any size."""
-    text = str(error) or type(error).__name__
-    text = text if len(text) <= most else f"{text[:most]}…"
-    return text.encode(errors="backslashreplace").decode()
-
-
-def _fit(row: Mapping[str, Any], columns: pa.Schema) -> dict[str, Any]:
-    return {column.name: fit_value(row.get(column.name), column.type) for column in columns}
-
-
-def fit_value(value: Any, kind: pa.DataType) -> Any:
-    """A value as Arrow wants it: maps as pairs, what is kept as text as JSON."""
-    if value is None:
-        return None
-    if pa.types.is_string(kind) and not isinstance(value, str):
-        return dumps(value, default=_text, sort_keys=True, allow_nan=False)
-    if isinstance(value, Mapping) != (pa.types.is_map(kind) or pa.types.is_struct(kind)):
-        raise TypeError(f"{_short(value)} is not {kind}")
-    if pa.types.is_map(kind):
-        return [(key, fit_value(part, kind.item_type)) for key, part in value.items()]
-    if pa.types.is_struct(kind):
-        return {part.name: fit_value(value.get(part.name), part.type) for part in kind}
-    if pa.types.is_list(kind):
-        if not isinstance(value, list):
-            raise TypeError(f"{_short(value)} is not a list")
-        return [fit_value(part, kind.value_type) for part in value]
-    if isinstance(value, bool) != pa.types.is_boolean(kind):
-        raise TypeError(f"{_short(value)} is not {kind}")
-    if isinstance(value, float) and pa.types.is_integer(kind):
-        # Arrow itself would cut the fraction off without a word.
-        if not value.is_integer():
-            raise TypeError(f"{_short(value)} is not {kind}")
-        return int(value)
-    return value
-
-
-def _short(value: Any) -> str:
-    return reprlib.repr(value)
-
-
-def _text(value: Any) -> str:
-    return value.hex() if isinstance(value, bytes) else str(value)
 
 
 def byte_bounds(values: pa.Array) -> tuple[npt.NDArray[np.uint8], Ints]:

@@ -19,8 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from fastavro import parse_schema
 
-from hadoop_etl.decode import Decoded, Format, byte_bounds, rows_to_table, shown
+from hadoop_etl.decode import Decoded, Format, byte_bounds
 from hadoop_etl.decode.bounds import too_large
+from hadoop_etl.decode.fitting import rows_to_table, shown
 from hadoop_etl.schema import columns_of, defaults_of, is_simple, merge, plain_type
 from kafka2011.avro import FIRST_BYTE, HEAD, InvalidEvent, Schema, decode_body
 from kafka2011.avro_walk import AvroWalk

@@ -10,6 +10,7 @@ Neither way sees a payload that is nested too deep, too wide or too large (``bou
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
-from hadoop_etl.decode import Decoded, Format, byte_bounds, rows_to_table, shown
+from hadoop_etl.decode import Decoded, Format, byte_bounds
 from hadoop_etl.decode.bounds import beyond_json
+from hadoop_etl.decode.fitting import rows_to_table, shown
 from hadoop_etl.event_time import UnreadableTime
 from hadoop_etl.schema import columns_of, is_simple
 
 EXTRA = "extra"
+_EXACT = 2.0**53
+"""Below it a double holds every whole number."""
 
 
 class JsonDecoder:
@@ -35,6 +39,7 @@ class JsonDecoder:
         self.columns = known.append(pa.field(EXTRA, pa.string()))
         self._names = {f["name"]: names[f["name"]] for f in schema["fields"]}
         self._types = pa.schema([pa.field(name, c.type) for name, c in zip(self._names, known, strict=True)])
+        self._known = _Known({column.name: _known(column.type) for column in self._types})
         self._quick = all(is_simple(f["type"]) for f in schema["fields"])
         self._time = form.time
         self._expects_unknown = False
@@ -63,6 +68,8 @@ class JsonDecoder:
             size = int(np.frombuffer(lines.buffers()[1], dtype=np.int32)[len(lines)])
             table = self._read(lines.buffers()[2].slice(0, size))
             if table.num_rows != len(payloads) or any(table.field(f.name).type != f.type for f in self._types):
+                return None
+            if any(_may_be_inexact(table.column(name)) for name in self._names if name != self._time.field):
                 return None
             extra: pa.Array = pa.nulls(len(payloads), pa.string())
             if self._expects_unknown:
@@ -122,19 +129,52 @@ class JsonDecoder:
         return {**row, EXTRA: self._extra(event)}
 
     def _extra(self, event: dict[str, Any]) -> str | None:
-        unknown = _unknown(event, self._types)
+        unknown = _unknown(event, self._known)
         return json.dumps(unknown, allow_nan=False) if unknown else None
 
 
-def _unknown(event: dict[str, Any], known: pa.Schema | pa.StructType) -> dict[str, Any]:
-    """The parts of an event its schema has no place for, nested as they were."""
-    types = {part.name: part.type for part in known}
+def _may_be_inexact(column: pa.ChunkedArray | pa.Array) -> bool:
+    """Tell whether a number may have been a whole one that no double can hold: the reader rounds without a word."""
+    kind = column.type
+    if pa.types.is_list(kind):
+        return _may_be_inexact(pc.list_flatten(column))
+    if pa.types.is_struct(kind):
+        return any(_may_be_inexact(pc.struct_field(column, place)) for place in range(kind.num_fields))
+    if not pa.types.is_floating(kind):
+        return False
+    bounds = pc.min_max(column)
+    return any(abs(bound.as_py() or 0) >= _EXACT for bound in (bounds["min"], bounds["max"]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The members of a record that have a place in the warehouse; with theirs, where they are records or lists."""
+
+    members: dict[str, _Known | None]
+    is_list: bool = False
+
+
+def _known(kind: pa.DataType) -> _Known | None:
+    if pa.types.is_list(kind):
+        inside = _known(kind.value_type)
+        return None if inside is None else _Known({"": inside}, is_list=True)
+    return _Known({part.name: _known(part.type) for part in kind}) if pa.types.is_struct(kind) else None
+
+
+def _unknown(event: dict[str, Any], known: _Known) -> dict[str, Any]:
+    """The parts of an event its schema has no place for, nested as they were; a list is kept whole."""
     found: dict[str, Any] = {}
     for name, value in event.items():
-        if name not in types:
+        if name not in known.members:
             found[name] = value
-        elif pa.types.is_struct(types[name]) and isinstance(value, dict):
-            inner = _unknown(value, types[name])
+            continue
+        inside = known.members[name]
+        if inside is None:
+            continue
+        if not inside.is_list and isinstance(value, dict):
+            inner = _unknown(value, inside)
             if inner:
                 found[name] = inner
+        elif inside.is_list and isinstance(value, list) and any(_unknown({"": part}, inside) for part in value):
+            found[name] = value
     return found

@@ -1,4 +1,4 @@
-"""One function per request: what the broker does and what it answers (spec §3.5).
+"""One function per request: what the broker does and what it answers (docs/protocol.md).
 
 Paper: §3.1. Errors raised here close the connection without an answer, as 0.7 does; errors with a wire code are
 answered. Fetching never creates anything, and the broker remembers nothing about who fetched.
@@ -17,7 +17,6 @@ from twisted.python.failure import Failure
 
 from kafka2011.broker.long_work import check_quickly, quick_budget
 from kafka2011.broker.reactor import in_time
-from kafka2011.broker.sendfile import FileRange
 from kafka2011.errors import InvalidRequest, Kafka2011Error, LogCorrupt, LogError, OffsetOutOfRange, WrongPartition
 from kafka2011.log.segment import FileSlice
 from kafka2011.wire import (
@@ -33,6 +32,7 @@ from kafka2011.wire import (
 )
 from kafka2011.wire.acked_produce import encode_acked_error, encode_acked_response
 from kafka2011.wire.fetch import encode_fetch_header
+from kafka2011.wire.file_range import FileRange
 from kafka2011.wire.multifetch import encode_multifetch_header
 from kafka2011.wire.offsets import encode_offsets_response
 

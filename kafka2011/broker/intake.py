@@ -38,7 +38,7 @@ TURN_S = 0.02
 @dataclass(slots=True)
 class _Pending:
     room: int
-    """How many bytes the active segment takes before the next append must roll (spec §2.4)."""
+    """How many bytes the active segment takes before the next append must roll (docs/log.md)."""
     sets: list[bytes] = field(default_factory=list)
     size: int = 0
     n_messages: int = 0
@@ -74,8 +74,12 @@ class Intake:
         self._slow: list[_Slow] = []
         """Sets to be checked in a thread; what comes after them waits."""
 
+    def is_slow(self) -> bool:
+        """Whether there are sets that must be checked in a thread before anything else is taken."""
+        return bool(self._slow)
+
     def slow_bytes(self) -> int:
-        """Bytes of sets that must be checked in a thread before anything else is taken; 0 if there are none."""
+        """Bytes of the sets that must be checked in a thread."""
         return sum(len(one.data) for one in self._slow)
 
     def new_turn(self) -> None:
@@ -90,20 +94,15 @@ class Intake:
     def take(self, frames: deque[bytes]) -> int:
         """Take the PRODUCE frames at the head of ``frames``, as many as a turn allows; return how many."""
         before = len(frames)
+        prefix, run, at = self._prefix, self._run, len(self._prefix) + 4
+        head, length = _NONE, -1
         while frames and not self._slow:
             frame = frames.popleft()
-            prefix, run = self._prefix, self._run
-            at = len(prefix) + 4
-            if frame.startswith(prefix) and len(frame) >= at and _size(frame, at - 4)[0] == len(frame) - at:
-                # Mostly the next ones are of the same size, too: then their heads are the same bytes.
-                head, length = frame[:at], len(frame)
+            if len(frame) == length and frame.startswith(head):
+                run.append(frame)  # of the size of the one before it, hence with the same head
+            elif frame.startswith(prefix) and len(frame) >= at and _size(frame, at - 4)[0] == len(frame) - at:
                 run.append(frame)
-                while frames:
-                    frame = frames.popleft()
-                    if len(frame) != length or not frame.startswith(head):
-                        frames.appendleft(frame)
-                        break
-                    run.append(frame)
+                head, length = frame[:at], len(frame)
             elif frame.startswith(PRODUCE):
                 self._end_run()
                 if self._slow:
@@ -116,6 +115,7 @@ class Intake:
                     frames.appendleft(frame)
                 else:
                     self._produce(frame)
+                prefix, run, at, length = self._prefix, self._run, len(self._prefix) + 4, -1
                 if self.turn_is_over():
                     break
             else:
@@ -135,7 +135,7 @@ class Intake:
             raise InvalidRequest(f"a produce of {len(frame)} bytes that ends before its fields do") from None
         log = self._log_of(request.topic, request.partition)
         if log is not None:
-            # Partition -1 is a new choice each time (spec §3.5), unless there is only one to choose.
+            # Partition -1 is a new choice each time (docs/protocol.md), unless there is only one to choose.
             if request.partition >= 0 or self._broker.store.partition_count(request.topic) == 1:
                 self._prefix, self._log = self._prefix_of(frame), log
                 if len(self._logs) < _MOST_LOGS:
@@ -219,7 +219,7 @@ class Intake:
             self._checked(log, data, summary)
 
     def _checked(self, log: Log, data: bytes, summary: SetSummary) -> None:
-        """Take the valid bytes of a set (spec §2.4)."""
+        """Take the valid bytes of a set (docs/log.md)."""
         if summary.largest_payload > self._max_payload:
             reason = f"a payload of {summary.largest_payload} bytes; max.message.size is {self._max_payload}"
             self._broker.dropped(log.topic, log.partition, "too_large", reason)

@@ -85,6 +85,9 @@ def exposition(broker: Broker) -> bytes:
     """The text a Prometheus server reads."""
     registry = CollectorRegistry()
     registry.register(BrokerCollector(broker))
+    for plugin in broker.plugins.values():
+        for collector in plugin.collectors():
+            registry.register(collector)
     return generate_latest(registry)
 
 

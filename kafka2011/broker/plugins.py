@@ -7,11 +7,12 @@ nothing else about it: it takes part in the life of the broker, not in the way o
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from prometheus_client.registry import Collector
 from twisted.internet.defer import Deferred
 
 from kafka2011.broker.events import PluginSkipped
@@ -53,6 +54,9 @@ class Plugin(Protocol):
 
     def trouble(self) -> str | None:
         """What keeps it from its work just now, in a line for ``/healthz``; None if nothing does."""
+
+    def collectors(self) -> Sequence[Collector]:
+        """What ``/metrics`` shows of it."""
 
 
 def installed() -> tuple[dict[str, type[Plugin]], dict[str, ModuleNotFoundError]]:

@@ -20,22 +20,11 @@ from typing import Protocol
 from twisted.internet.interfaces import IPullProducer
 from zope.interface import implementer
 
+from kafka2011.wire.file_range import FileRange
+
 TURN_BYTES = 4 << 20
 """Sent to one connection before the others have their turn."""
 COPY_BYTES = 64 << 10
-
-
-class FileRange(Protocol):
-    """Bytes of a file that stay readable until ``close`` (the log's FileSlice)."""
-
-    @property
-    def fd(self) -> int: ...
-    @property
-    def position(self) -> int: ...
-    @property
-    def size(self) -> int: ...
-    def close(self) -> None:
-        """Let go of the file."""
 
 
 class Transport(Protocol):

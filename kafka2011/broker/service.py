@@ -193,7 +193,7 @@ class Broker:
     # --- the way in ---
 
     def log_for_produce(self, topic: str, partition: int, address: str = "") -> Log:
-        """The log a produce goes to, created if need be; -1 picks one at random that takes it (spec §3.5).
+        """The log a produce goes to, created if need be; -1 picks one at random that takes it (docs/protocol.md).
 
         Raises TooManyTopics if the client at ``address`` has had too many topics created.
         """

@@ -26,6 +26,7 @@ from kafka2011.broker.state import health
 from kafka2011.cli.output import CONTEXT, CommandGroup, note
 from kafka2011.errors import ConfigError, Kafka2011Error
 from kafka2011.events import Entry, Journal, log_lines
+from kafka2011.log.descriptors import WRITING, spare_files
 from kafka2011.log.directory import NO_ROOM
 
 READY_AGAIN_S = 1.0
@@ -195,3 +196,4 @@ def _raise_file_limit() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        WRITING.most = spare_files()

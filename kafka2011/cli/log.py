@@ -27,6 +27,7 @@ from kafka2011.log.notes import accept_missing
 from kafka2011.wire.message import Codec
 
 _PREVIEW = 48
+FORMATS = "kafka2011.log_formats"
 _path = click.argument("path", type=click.Path(exists=True, path_type=Path))
 
 
@@ -47,8 +48,11 @@ def log() -> None:
 @click.option("-n", "--max", "most", type=click.IntRange(min=1), help="Show at most so many entries.")
 @click.option("--hex", "as_hex", is_flag=True, help="Show every entry as a hex dump.")
 @click.option("--deep", is_flag=True, help="Open compressed wrappers and show the messages inside.")
+@click.option("--offsets-decoder", "offsets", is_flag=True, help="Newer logs: records are groups and their offsets.")
 @json_option
-def dump(path: Path, offset: int, most: int | None, as_hex: bool, deep: bool, as_json: bool) -> None:
+def dump(
+    path: Path, offset: int, most: int | None, as_hex: bool, deep: bool, offsets: bool, as_json: bool
+) -> None:
     """Show the entries of a segment file or of a partition's directory.
 
     \b
@@ -57,11 +61,11 @@ def dump(path: Path, offset: int, most: int | None, as_hex: bool, deep: bool, as
     kafka2011 log dump data/clicks-0 --deep --json
 
     Files of a newer kind of log (.log, .index, .timeindex, .txnindex, .snapshot, checkpoints) are shown too; there
-    --deep opens batches and shows their records.
+    --deep opens batches and shows their records; those of __consumer_offsets in words.
     """
     newer = _format_of(path)
     if newer is not None:
-        show(islice(newer.rows(path, offset, deep=deep), most), as_json=as_json, empty="no entries")
+        show(islice(newer.rows(path, offset, deep=deep, offsets=offsets), most), as_json=as_json, empty="no entries")
         return
     found = islice(_entries(path, offset), most)
     if as_hex:
@@ -166,12 +170,32 @@ def salvage(path: Path, out: Path, lines: bool) -> None:
 
 
 @log.command(context_settings=CONTEXT)
+@_path
+@click.option("--explain", is_flag=True, required=True, help="Show what would happen; nothing is changed.")
+@json_option
+def clean(path: Path, explain: bool, as_json: bool) -> None:
+    """Explain compaction (newer logs): of every key, which records would stay and which would go, and why.
+
+    The broker cleans by itself; this asks its cleaner about a copy of the partition's directory.
+
+    \b
+    kafka2011 log clean data/.modern/logs/prices-0 --explain
+    kafka2011 log clean data/.modern/logs/prices-0 --explain --json
+    """
+    newer = _format_of(path)
+    if newer is None or not path.is_dir():
+        fail(f"{path} is not the directory of a partition with keys; 2011 messages have none")
+    show(newer.explain_cleaning(path), as_json=as_json, empty="no records")
+
+
+@log.command(context_settings=CONTEXT)
 @source_options
 def accept(admin: str | None, log_dir: Path | None) -> None:
-    """Say that you know which files are missing, so that they are not told of any more.
+    """Say that you know which files are missing or damaged, so that they are not told of any more.
 
     A broker names files of a log that somebody deleted, until they are put back or this is said. With --log-dir (no
-    broker may run there) a partition whose whole directory was deleted is forgotten too: that deletes a topic.
+    broker may run there) a partition whose whole directory was deleted is forgotten too: that deletes a topic; and a
+    modern partition that takes no appends because of damage takes them again.
 
     \b
     kafka2011 log accept --admin 127.0.0.1:8011
@@ -179,8 +203,13 @@ def accept(admin: str | None, log_dir: Path | None) -> None:
     """
     if (admin is None) == (log_dir is None):
         raise click.UsageError("say where: --admin HOST:PORT of a running broker, or --log-dir DIRECTORY")
-    for line in accept_missing(log_dir) if log_dir is not None else _accept_at(str(admin)):
+    for line in _accept_in(log_dir) if log_dir is not None else _accept_at(str(admin)):
         click.echo(f"accepted: {line}")
+
+
+def _accept_in(directory: Path) -> list[str]:
+    newer = [line for plugin in entry_points(group=FORMATS) for line in plugin.load().accept(directory)]
+    return [*accept_missing(directory), *newer]
 
 
 def _accept_at(admin: str) -> list[str]:
@@ -196,17 +225,23 @@ def _accept_at(admin: str) -> list[str]:
 
 
 class LogFormat(Protocol):
-    """A kind of log newer than 2011, from the entry-point group ``kafka2011.log_formats``."""
+    """A kind of log newer than 2011, from the entry-point group ``FORMATS``."""
 
     def claims(self, path: Path) -> bool:
         """Whether ``path`` is of this kind."""
 
-    def rows(self, path: Path, offset: int, *, deep: bool) -> Iterator[dict[str, Any]]:
+    def rows(self, path: Path, offset: int, *, deep: bool, offsets: bool) -> Iterator[dict[str, Any]]:
         """What ``dump`` shows."""
+
+    def explain_cleaning(self, path: Path) -> Iterator[dict[str, Any]]:
+        """What ``clean --explain`` shows."""
+
+    def accept(self, path: Path) -> list[str]:
+        """Accept what is damaged below a data directory; what it was."""
 
 
 def _format_of(path: Path) -> LogFormat | None:
-    for plugin in entry_points(group="kafka2011.log_formats"):
+    for plugin in entry_points(group=FORMATS):
         found: LogFormat = plugin.load()
         if found.claims(path):
             return found

@@ -25,8 +25,8 @@ from kafka2011.errors import (
     PortSpeaksTls,
 )
 from kafka2011.producer import Codec, Producer, Router, StaticRouter, parse_brokers
-from kafka2011.producer.carrier import Acks
 from kafka2011.producer.routing import zookeeper_router
+from kafka2011.producer.transmit import Acks
 from kafka2011.types import BrokerAddress
 
 MAX_MESSAGE_SIZE = 1_000_000

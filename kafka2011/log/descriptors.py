@@ -11,8 +11,6 @@ import os
 import resource
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -25,7 +23,9 @@ class Writable(Protocol):
     path: Path
 
 
-class _Open:
+class OpenFile:
+    """A descriptor, and how many use it at this moment."""
+
     __slots__ = ("fd", "is_over", "n_users")
 
     def __init__(self, fd: int) -> None:
@@ -39,36 +39,37 @@ class Descriptors:
         self.most = most
         self._lock = threading.Lock()
         # The first is the one not used for the longest time.
-        self._open: OrderedDict[Writable, _Open] = OrderedDict()
+        self._open: OrderedDict[Writable, OpenFile] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._open)
 
-    @contextmanager
-    def using(self, file: Writable, flags: int, mode: int = 0o600) -> Iterator[int]:
-        """The file's descriptor, opened with ``flags`` unless it is open already; not closed while in use."""
+    def take(self, file: Writable, flags: int, mode: int = 0o600) -> OpenFile:
+        """Open the file with ``flags`` unless it is open already. It is not closed before it is given back."""
         with self._lock:
             held = self._open.get(file)
-            if held is None:
-                held = self._open[file] = _Open(os.open(file.path, flags, mode))
-            else:
+            if held is not None:
+                held.n_users += 1
                 self._open.move_to_end(file)
-            held.n_users += 1
-            self._give_back()
-        try:
-            yield held.fd
-        finally:
-            with self._lock:
-                held.n_users -= 1
-                if held.is_over and not held.n_users:
-                    os.close(held.fd)
+                return held
+            held = self._open[file] = OpenFile(os.open(file.path, flags, mode))
+            held.n_users = 1
+            self._close_the_unused()
+            return held
+
+    def give_back(self, held: OpenFile) -> None:
+        """Done with it, for now."""
+        with self._lock:
+            held.n_users -= 1
+            if held.is_over and not held.n_users:
+                os.close(held.fd)
 
     def close(self, file: Writable) -> None:
         """Close the file now, or when whoever uses it is done."""
         with self._lock:
             self._close(file)
 
-    def _give_back(self) -> None:
+    def _close_the_unused(self) -> None:
         for file in list(self._open) if len(self._open) > self.most else ():
             if len(self._open) <= self.most:
                 break

@@ -53,6 +53,8 @@ class DirectoryLock:
     locked on every file system. The number in the file only tells a second process who was first.
     """
 
+    file_name = LOCK_FILE
+
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._fds: list[int] = []
@@ -64,7 +66,7 @@ class DirectoryLock:
             raise
 
     def _lock_file(self) -> None:
-        path = self._directory / LOCK_FILE
+        path = self._directory / self.file_name
         try:
             fail_point("log.lock.before_create")
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -97,7 +99,7 @@ class DirectoryLock:
 
     def _holder(self) -> str:
         try:
-            return (self._directory / LOCK_FILE).read_text("ascii", "replace")[:32].strip() or "unknown"
+            return (self._directory / self.file_name).read_text("ascii", "replace")[:32].strip() or "unknown"
         except OSError:
             return "unknown"
 

@@ -202,7 +202,7 @@ class Log:
         return target
 
     def offsets_before(self, time_ms: int, max_offsets: int) -> list[int]:
-        """Offsets of segment starts (and the flushed end) no newer than ``time_ms``, newest first (spec §2.7)."""
+        """Offsets of segment starts (and the flushed end) no newer than ``time_ms``, newest first (docs/log.md)."""
         flushed = self.flushed_offset
         pairs = [(s.start, s.last_append_ms) for s in self._segments if s.start <= flushed]
         if flushed > pairs[-1][0]:
@@ -232,7 +232,7 @@ class Log:
         ]
 
     def retain(self, *, by_age: bool, at_most: int, forget: Callable[[], None] = lambda: None) -> int:
-        """Delete the oldest segments that are too old or too many; return how many (spec §2.6).
+        """Delete the oldest segments that are too old or too many; return how many (docs/log.md).
 
         The next offset never moves: when even the active segment goes, an empty one is rolled first. ``forget`` is
         called before the first file is removed, to write down that these offsets are gone.

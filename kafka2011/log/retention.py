@@ -1,7 +1,7 @@
 """Which segments to delete: the oldest, by age or by size, whether they were read or not.
 
 Paper: §3.1 Stateless broker ("a message is automatically deleted if it has been retained in the broker longer than a
-certain period, typically 7 days"). Size is 0.7's second rule (spec §2.6). Pure.
+certain period, typically 7 days"). Size is 0.7's second rule (docs/log.md). Pure.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ SUFFIX = ".kafka"
 _NAME = re.compile(r"([0-9]{1,20})\.kafka\Z")
 FILE_MODE = 0o600
 _FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW
+_WRITE = os.O_RDWR | _FLAGS
 
 
 def segment_name(start: int) -> str:
@@ -62,8 +63,8 @@ class Segment:
         path = directory / segment_name(start)
         segment = cls(start, path, 0, now_ms)
         fail_point("log.roll.before_create")
-        with WRITING.using(segment, os.O_RDWR | os.O_CREAT | os.O_EXCL | _FLAGS, FILE_MODE):
-            segment._unsynced = True
+        WRITING.give_back(WRITING.take(segment, os.O_RDWR | os.O_CREAT | os.O_EXCL | _FLAGS, FILE_MODE))
+        segment._unsynced = True
         fail_point("log.roll.after_create")
         return segment
 
@@ -84,23 +85,23 @@ class Segment:
         A short write goes on where it stopped. The caller judges the error; EIO if even cutting back failed.
         """
         # An empty one that could not be made at the start, for want of room, is made now.
-        make = 0 if self.size else os.O_CREAT
-        with WRITING.using(self, os.O_RDWR | make | _FLAGS) as fd:
-            try:
-                fail_point("log.append.before_write")
-                written = os.pwrite(fd, data, self.size)
-                if written < len(data):
-                    rest = memoryview(data)
-                    while written < len(data):
-                        fail_point("log.append.short_write")
-                        written += os.pwrite(fd, rest[written:], self.size + written)
-                fail_point("log.append.after_write")
-            except OSError:
-                self._cut_back(fd)
-                raise
-            finally:
-                # After the write: a sync that runs at the same time clears the mark before it begins.
-                self._unsynced = True
+        file = WRITING.take(self, _WRITE if self.size else _WRITE | os.O_CREAT)
+        try:
+            fail_point("log.append.before_write")
+            written = os.pwrite(file.fd, data, self.size)
+            if written < len(data):
+                rest = memoryview(data)
+                while written < len(data):
+                    fail_point("log.append.short_write")
+                    written += os.pwrite(file.fd, rest[written:], self.size + written)
+            fail_point("log.append.after_write")
+        except OSError:
+            self._cut_back(file.fd)
+            raise
+        finally:
+            # After the write: a sync that runs at the same time clears the mark before it begins.
+            self._unsynced = True
+            WRITING.give_back(file)
         self.size += len(data)
 
     def _cut_back(self, fd: int) -> None:
@@ -116,8 +117,11 @@ class Segment:
         if self._unsynced:
             self._unsynced = False
             try:
-                with WRITING.using(self, os.O_RDWR | _FLAGS) as fd:
-                    os.fsync(fd)
+                file = WRITING.take(self, _WRITE)
+                try:
+                    os.fsync(file.fd)
+                finally:
+                    WRITING.give_back(file)
             except OSError:
                 self._unsynced = True
                 raise

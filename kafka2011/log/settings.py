@@ -16,7 +16,10 @@ HOUR_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
-    """Settings of all logs of one broker. The ``topic_…`` maps override by topic; keys are 0.7's (spec §7.2)."""
+    """Settings of all logs of one broker. The ``topic_…`` maps override by topic; keys are 0.7's.
+
+    See docs/configuration.md.
+    """
 
     num_partitions: int = 1
     topic_partitions: Mapping[str, int] = field(default_factory=dict)

@@ -1,6 +1,6 @@
 """All logs of one broker in one directory: ``<log.dir>/<topic>-<partition>/<first offset>.kafka``.
 
-Paper: §3.1 (a partition is a log), §3.1 Stateless broker (retention). The layout is 0.7's (spec §2.1). Only a produce
+Paper: §3.1 (a partition is a log), §3.1 Stateless broker (retention). The layout is 0.7's (docs/log.md). Only a produce
 creates a topic; reading never does.
 """
 

@@ -44,7 +44,7 @@ class Lane:
         return b"".join((_I32(len(self.head) + 4 + len(data)), self.head, _I32(len(data)), data))
 
 
-class Parcel(NamedTuple):
+class PendingBatch(NamedTuple):
     """Messages on their way: a lane and what goes along it."""
 
     lane: Lane
@@ -91,7 +91,7 @@ def payload_of(item: Item) -> bytes:
 
 
 def check_sizes(items: Sequence[Item], max_message_size: int) -> None:
-    """Refuse a message the broker would drop (spec §3.5), naming the limit."""
+    """Refuse a message the broker would drop (docs/protocol.md), naming the limit."""
     largest = max(len(payload_of(item)) for item in items)
     if largest > max_message_size:
         raise MessageTooLarge(
@@ -130,9 +130,9 @@ def _wrapped(data: bytes, batching: Batching) -> bytes:
     return encode_message(Message(packed, attributes=batching.codec))
 
 
-def requests(parcel: Parcel, batching: Batching) -> list[bytes]:
-    """The produce requests of a parcel, end to end, in a few pieces."""
-    lane, items = parcel
+def requests(pending_batch: PendingBatch, batching: Batching) -> list[bytes]:
+    """The produce requests of a pending batch, end to end, in a few pieces."""
+    lane, items = pending_batch
     if batching.codec is Codec.NONE:
         try:
             # The payloads are mostly bytes only, and their sets small: then this is all.

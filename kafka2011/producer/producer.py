@@ -5,7 +5,7 @@
     set = MessageSet(message)
     producer.send("topic1", set)
 
-Nobody acknowledges what is sent (§5): ``send`` returns nothing, and what is lost on the way is known only where the
+Nobody acknowledges what is sent (§5): ``send`` returns nothing, and what is lost on the route is known only where the
 producer itself noticed. That it tells, always: ``counters``, the journal, and either your ``on_drop`` or, without one,
 a warning in the log and NotDelivered from ``close``. To judge loss, ask for ``acks``, which 2011 had not, or for an
 ``Audit`` (§4).
@@ -37,14 +37,14 @@ from kafka2011.errors import (
 )
 from kafka2011.events import Journal
 from kafka2011.producer.audit import Audit, AuditTimer
-from kafka2011.producer.batch import Item, Messages, Parcel, check_sizes, measure, payload_of
-from kafka2011.producer.carrier import Acks, Carrier, OnFull, ProducerSettings
+from kafka2011.producer.batch import Item, Messages, PendingBatch, check_sizes, measure, payload_of
 from kafka2011.producer.counters import Counters
 from kafka2011.producer.events import CallbackFailed, KeyIgnored, MessagesDropped, warn_by_log
 from kafka2011.producer.partitioner import Key, Partitioner, hash_partitioner
+from kafka2011.producer.routes import Routes
 from kafka2011.producer.routing import Router, StaticRouter, parse_brokers, zookeeper_router
 from kafka2011.producer.sender import AsyncSender, Sender, SyncSender
-from kafka2011.producer.ways import Ways
+from kafka2011.producer.transmit import Acks, OnFull, ProducerSettings, Transmitter
 from kafka2011.types import BrokerAddress
 from kafka2011.wire import Codec
 
@@ -139,8 +139,8 @@ class Producer:
         self._lock = threading.RLock()
         self._report_lock = threading.Lock()
         self._senders: dict[BrokerAddress, tuple[Sender, Counters]] = {}
-        self._ways = Ways(self._router, self._partitioner, self._settings.batch_size, self._sender, self._clock)
-        self._sticky = self._ways.sticky
+        self._routes = Routes(self._router, self._partitioner, self._settings.batch_size, self._sender, self._clock)
+        self._sticky = self._routes.sticky
         self._moves = 0
         self._timer = AuditTimer(self._audit, self._publish_audit) if self._audit else None
 
@@ -150,7 +150,7 @@ class Producer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # An error on its way out is not hidden behind another; what was dropped has been logged or called back.
+        # An error on its route out is not hidden behind another; what was dropped has been logged or called back.
         self._close(30.0, tell=kind is None)
 
     def send(self, topic: str, messages: Messages, key: Key | None = None) -> None:
@@ -165,13 +165,13 @@ class Producer:
             check_sizes(items, self._max_message_size)
         if self._closed:
             raise ProducerClosed("send() after close(); make a new Producer")
-        way = self._sticky.get(topic)
-        if way is None or way.left < 0 or key is not None:
-            way = self._ways.choose(topic, key)
-            if key is not None and way.lane.partition < 0:
+        route = self._sticky.get(topic)
+        if route is None or route.left < 0 or key is not None:
+            route = self._routes.choose(topic, key)
+            if key is not None and route.lane.partition < 0:
                 self._tell_key_ignored(topic)
-        way.left -= len(items)
-        if items and not way.sender.put(way.lane, items, size):
+        route.left -= len(items)
+        if items and not route.sender.put(route.lane, items, size):
             self._report(topic, len(items), "the queue is full", at_the_door=True)
         if self._audit is not None:
             self._audit.count(topic, map(payload_of, items))
@@ -249,27 +249,27 @@ class Producer:
             total.accepted += sender.accepted
         return total
 
-    # -- the ways' other end ------------------------------------------------------------------------------------
+    # -- the routes' other end ------------------------------------------------------------------------------------
 
     def _sender(self, address: BrokerAddress) -> Sender:
         with self._lock:
             if address not in self._senders:
                 counters = Counters()
-                carrier = Carrier(address, self._settings, counters, self._journal, self._move)
+                transmitter = Transmitter(address, self._settings, counters, self._journal, self._move)
                 sender: Sender = (
-                    SyncSender(carrier, self._lock)
+                    SyncSender(transmitter, self._lock)
                     if self._sync
-                    else AsyncSender(carrier, self._settings, self._report, self._clock)
+                    else AsyncSender(transmitter, self._settings, self._report, self._clock)
                 )
                 self._senders[address] = sender, counters
             return self._senders[address][0]
 
-    def _move(self, parcel: Parcel, attempts: int) -> bool:
+    def _move(self, pending_batch: PendingBatch, attempts: int) -> bool:
         """Hand messages their broker did not take to another one; False if there is none that may have them."""
-        size = sum(len(payload_of(item)) for item in parcel.items)
-        for way in self._ways.elsewhere(parcel.lane, attempts):
+        size = sum(len(payload_of(item)) for item in pending_batch.items)
+        for route in self._routes.elsewhere(pending_batch.lane, attempts):
             self._moves += 1
-            if way.sender.put(way.lane, parcel.items, size, forced=True):
+            if route.sender.put(route.lane, pending_batch.items, size, forced=True):
                 return True
         return False
 

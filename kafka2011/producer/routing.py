@@ -16,7 +16,7 @@ from kafka2011.errors import ConfigError, ConnectionFailed
 from kafka2011.types import BrokerAddress, BrokerPartition
 
 ANY_PARTITION = -1
-"""On the wire: let the broker pick one of its partitions at random (spec §3.5)."""
+"""On the wire: let the broker pick one of its partitions at random (docs/protocol.md)."""
 
 
 class Router(Protocol):

@@ -15,8 +15,8 @@ from typing import Protocol
 
 from kafka2011.clock import Clock
 from kafka2011.errors import ConnectionFailed, ProducerClosed, QueueFull, UnknownError
-from kafka2011.producer.batch import Item, Lane, Parcel
-from kafka2011.producer.carrier import Carrier, GivenUp, ProducerSettings
+from kafka2011.producer.batch import Item, Lane, PendingBatch
+from kafka2011.producer.transmit import GivenUp, ProducerSettings, Transmitter
 
 _NEVER = sys.maxsize
 
@@ -47,9 +47,9 @@ class Sender(Protocol):
 class SyncSender:
     """Send in the caller's thread and raise what goes wrong. Thread: any."""
 
-    def __init__(self, carrier: Carrier, lock: threading.RLock) -> None:
+    def __init__(self, transmitter: Transmitter, lock: threading.RLock) -> None:
         self._accepted = 0
-        self._carrier = carrier
+        self._transmitter = transmitter
         # One lock for all brokers of a producer: a batch may have to be passed on from one to another.
         self._lock = lock
 
@@ -61,7 +61,7 @@ class SyncSender:
         with self._lock:
             if not forced:
                 self._accepted += len(items)
-            given_up = self._carrier.carry([Parcel(lane, items)], len(items))
+            given_up = self._transmitter.transmit([PendingBatch(lane, items)], len(items))
         if given_up:
             raise given_up[0].error
         return True
@@ -71,7 +71,7 @@ class SyncSender:
 
     def close(self, deadline: float | None) -> None:
         with self._lock:
-            self._carrier.close()
+            self._transmitter.close()
 
 
 class AsyncSender:
@@ -81,8 +81,8 @@ class AsyncSender:
     over, or someone flushes; -> idle. ``_wake_at`` is the number of queued messages at which ``put`` must wake it.
     """
 
-    def __init__(self, carrier: Carrier, settings: ProducerSettings, report: Report, clock: Clock) -> None:
-        self._carrier = carrier
+    def __init__(self, transmitter: Transmitter, settings: ProducerSettings, report: Report, clock: Clock) -> None:
+        self._transmitter = transmitter
         self._clock = clock
         self._settings = settings
         self._report = report
@@ -101,7 +101,7 @@ class AsyncSender:
         self._hurry = False
         self._closing = False
         self._blocked = 0
-        self._thread = threading.Thread(target=self._run, name=f"producer to {carrier.address}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"producer to {transmitter.address}", daemon=True)
         self._thread.start()
 
     @property
@@ -168,7 +168,7 @@ class AsyncSender:
                 return False
             if self._settings.on_full == "raise":
                 raise QueueFull(
-                    f"the producer's queue to {self._carrier.address} holds {self._n_queued} messages "
+                    f"the producer's queue to {self._transmitter.address} holds {self._n_queued} messages "
                     f"({self._bytes_queued} bytes) and takes no more; nothing of this set was queued, try again later"
                 )
             self._blocked += 1
@@ -201,23 +201,23 @@ class AsyncSender:
             with self._lock:
                 if not self._wait_for_work():
                     break
-            parcels = self._take()
-            self._drop(self._carry(parcels))
+            pending = self._take()
+            self._drop(self._transmit(pending))
             with self._lock:
-                self._n_settled += sum(len(items) for _, items in parcels)
+                self._n_settled += sum(len(items) for _, items in pending)
                 self._room.notify_all()
-        self._carrier.close()
+        self._transmitter.close()
 
-    def _carry(self, parcels: list[Parcel]) -> list[GivenUp]:
+    def _transmit(self, pending: list[PendingBatch]) -> list[GivenUp]:
         try:
-            return self._carrier.carry(parcels, self._settings.batch_size)
+            return self._transmitter.transmit(pending, self._settings.batch_size)
         except Exception as error:  # whatever it is (a router of the application's own, say), it is told as a drop
             reason = UnknownError(f"sending failed in an unforeseen way: {error!r}")
-            return [GivenUp(lane, len(items), reason) for lane, items in parcels]
+            return [GivenUp(lane, len(items), reason) for lane, items in pending]
 
-    def _take(self) -> list[Parcel]:
+    def _take(self) -> list[PendingBatch]:
         with self._lock:
-            parcels = [Parcel(lane, lane.pending) for lane in self._lanes]
+            pending = [PendingBatch(lane, lane.pending) for lane in self._lanes]
             for lane in self._lanes:
                 lane.pending = []
             self._lanes = []
@@ -225,7 +225,7 @@ class AsyncSender:
             self._n_queued = self._bytes_queued = 0
             if self._blocked:
                 self._room.notify_all()
-        return parcels
+        return pending
 
     def _drop(self, given_up: list[GivenUp]) -> None:
         for lane, n, error in given_up:

@@ -27,7 +27,7 @@ Request = ProduceRequest | FetchRequest | MultiFetchRequest | MultiProduceReques
 
 
 def parse_request(data: bytes) -> Request:
-    """Read a request frame: key and body, without the size. Bytes after the body are ignored (spec §3.1)."""
+    """Read a request frame: key and body, without the size. Bytes after the body are ignored (docs/protocol.md)."""
     try:
         (key,) = I16.unpack_from(data)
         if key == produce.KEY:

@@ -1,7 +1,7 @@
 """Compress and open the payload of a wrapper message, within limits.
 
-Paper: §4 ("each producer can compress a set of messages"). Both formats are those of 0.7 (spec §1.3): gzip as one
-RFC 1952 member, snappy in snappy-java's own framing (a raw block is accepted when reading).
+Paper: §4 ("each producer can compress a set of messages"). Both formats are those of 0.7 (docs/protocol.md): gzip as
+one RFC 1952 member, snappy in snappy-java's own framing (a raw block is accepted when reading).
 
 A reader never inflates more than it was allowed to: gzip is stopped at the limit, a snappy block tells its size first.
 """

@@ -1,6 +1,7 @@
 """Entries of a message set, one by one: reading one, walking them by their sizes, opening the wrappers among them.
 
-Paper: §3.1 (the next offset is the current one plus the length of the message), §3.3 (CRC); the rules are spec §1.2.
+Paper: §3.1 (the next offset is the current one plus the length of the message), §3.3 (CRC); the rules are
+docs/protocol.md.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Entry(NamedTuple):
 def read_entry(data: bytes | memoryview, pos: int) -> Entry | None:
     """Read one entry and check its CRC; None where the bytes end first.
 
-    Raises InvalidMessageSize or InvalidMessage for anything that is not an entry (spec §1.2).
+    Raises InvalidMessageSize or InvalidMessage for anything that is not an entry (docs/protocol.md).
     """
     left = len(data) - pos - 4
     if left < 0:
@@ -75,7 +76,7 @@ def read_entry(data: bytes | memoryview, pos: int) -> Entry | None:
 
 
 def valid_bytes(data: bytes) -> int:
-    """Bytes up to the end of the last whole entry: how far a consumer's fetch offset moves (spec §1.2)."""
+    """Bytes up to the end of the last whole entry: how far a consumer's fetch offset moves (docs/protocol.md)."""
     pos, end = 0, len(data)
     while end - pos >= 4:
         (n,) = LENGTH.unpack_from(data, pos)

@@ -1,4 +1,4 @@
-"""The field types of requests: big-endian integers and strings of i16 length (spec §3.2)."""
+"""The field types of requests: big-endian integers and strings of i16 length (docs/protocol.md)."""
 
 from __future__ import annotations
 

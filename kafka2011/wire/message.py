@@ -2,7 +2,7 @@
 
 Paper: §3.1 ("a message is defined to contain just a payload of bytes"), §3.3 (a CRC for each message).
 
-One entry of a message set, big-endian (spec §1.1):
+One entry of a message set, big-endian (docs/protocol.md):
 
     field        magic 0   magic 1   width   meaning
     N            0         0         4       bytes that follow

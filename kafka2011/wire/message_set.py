@@ -76,7 +76,7 @@ class SetSummary(NamedTuple):
 def validate_set(
     data: bytes, *, deep: bool = True, limits: Limits = DEFAULT_LIMITS, budget: Budget | None = None
 ) -> SetSummary:
-    """Check a set before it is appended: every CRC, wrappers opened, a partial tail left out of ``size`` (spec §2.4).
+    """Check a set before it is appended: every CRC, wrappers opened, a partial tail left out of ``size`` (docs/log.md).
 
     ``budget`` is what the request it came with may still inflate to and hold. Raises InvalidMessageSize or
     InvalidMessage; nothing of such a set may be written.

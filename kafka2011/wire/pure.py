@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import repeat
 from typing import Any, TypeVar
 
@@ -25,7 +26,23 @@ T = TypeVar("T")
 
 _magic_1 = struct.Struct(">iBBI")
 _magic_0 = struct.Struct(">iBI")
+_magic_and_attributes_1 = struct.Struct(">iHI")
 _length = struct.Struct(">i")
+
+
+@lru_cache(maxsize=256)
+def _struct(layout: str) -> struct.Struct:
+    return struct.Struct(layout)
+
+
+def _rows(layout: str, data: bytes, pos: int) -> Iterator[tuple[Any, ...]]:
+    """Read rows of one layout from ``pos`` on, as many as are whole.
+
+    Log events of one kind are often of one size. Where a size comes twice, all that follows is read as rows of it, for
+    as long as each begins with the same bytes: in half the time of finding each where the one before it ends.
+    """
+    row = _struct(layout)
+    return row.iter_unpack(memoryview(data)[pos : len(data) - (len(data) - pos) % row.size])
 
 
 def check(data: bytes | memoryview, pos: int, wrappers: bool, /) -> tuple[int, int, int]:
@@ -35,14 +52,22 @@ def check(data: bytes | memoryview, pos: int, wrappers: bool, /) -> tuple[int, i
     """
     if not isinstance(data, bytes):
         data = bytes(data)  # of which slices are quick
-    count = largest = 0
+    count = largest = before = 0
     end, unpack = len(data), _magic_1.unpack_from
     last, codec = end - _magic_1.size, 0 if wrappers else 3
     while pos <= last:
         n, magic, attributes, crc = unpack(data, pos)
         after = pos + 4 + n
         if magic == 1 and n >= 6 and after <= end and not attributes & codec:
-            payload = data[pos + 10 : after]
+            if n == before:
+                head, before, first = data[pos : pos + 6], 0, count
+                for other, crc, payload in _rows(f">6sI{n - 6}s", data, pos):
+                    if other != head or crc32(payload) != crc:
+                        break
+                    count += 1
+                pos += (count - first) * (4 + n)
+                continue
+            before, payload = n, data[pos + 10 : after]
         elif magic == 0 and n >= 5 and after <= end:
             crc, payload = _magic_0.unpack_from(data, pos)[2], data[pos + 9 : after]
         else:
@@ -113,12 +138,21 @@ def cut(
     payloads: list[bytes] = []
     offsets = [base + pos]
     one = pos + 4 < end and data[pos + 4] == 1
-    last = end - _magic_1.size
+    last, before = end - _magic_1.size, 0
     while pos <= last:
         n, magic, attributes, crc = unpack(data, pos)
         after = pos + 4 + n
         if magic == 1 and one and n >= 6 and after <= end and not attributes & 3:
-            payload = data[pos + 10 : after]
+            if n == before:
+                head, before, first = data[pos : pos + 6], 0, len(payloads)
+                for other, crc, payload in _rows(f">6sI{n - 6}s", data, pos):
+                    if other != head or crc32(payload) != crc:
+                        break
+                    payloads.append(payload)
+                pos += (len(payloads) - first) * (4 + n)
+                offsets += range(offsets[-1] + 4 + n, base + pos + 1, 4 + n)
+                continue
+            before, payload = n, data[pos + 10 : after]
         elif magic == 0 and not one and n >= 5 and after <= end:
             crc, payload = _magic_0.unpack_from(data, pos)[2], data[pos + 9 : after]
         else:
@@ -146,14 +180,17 @@ def encode(payloads: Iterable[bytes], head: bytes, batch_size: int, most: int, /
     With a ``head`` as produce requests of ``batch_size`` messages each, end to end: size, ``head``, size of the set,
     entries. Raises OverflowError if a set of several messages is larger than ``most`` bytes.
     """
-    pack = _magic_1.pack
-    entries = [pack(len(p) + 6, 1, 0, crc32(p)) + p for p in payloads]
+    payloads = payloads if isinstance(payloads, list) else list(payloads)
+    pack = _magic_and_attributes_1.pack
+    entries = [b""] * (2 * len(payloads))
+    entries[0::2] = [pack(len(p) + 6, 0x0100, crc32(p)) for p in payloads]
+    entries[1::2] = payloads
     if not head:
         return b"".join(entries)
     parts = []
-    for start in range(0, len(entries), batch_size):
-        data = b"".join(entries[start : start + batch_size])
-        if len(data) > most and len(entries[start]) < len(data):
+    for start in range(0, len(entries), 2 * batch_size):
+        data = b"".join(entries[start : start + 2 * batch_size])
+        if len(data) > most and 10 + len(entries[start + 1]) < len(data):
             raise OverflowError(f"a message set of more than {most} bytes")
         parts += [_length.pack(len(head) + 4 + len(data)), head, _length.pack(len(data)), data]
     return b"".join(parts)
@@ -165,11 +202,20 @@ def split(data: bytes, pos: int, smallest: int, largest: int, /) -> tuple[list[b
     That size is -1 where fewer than four bytes are left. One below ``smallest`` or above ``largest`` ends the cutting.
     """
     frames: list[bytes] = []
-    end, unpack = len(data), _length.unpack_from
+    end, unpack, before = len(data), _length.unpack_from, -1
     while end - pos >= 4:
         (size,) = unpack(data, pos)
         if not smallest <= size <= largest or end - pos - 4 < size:
             return frames, pos, size
+        if size == before:
+            head, before, first = data[pos : pos + 4], -1, len(frames)
+            for other, frame in _rows(f"4s{size}s", data, pos):
+                if other != head:
+                    break
+                frames.append(frame)
+            pos += (len(frames) - first) * (4 + size)
+            continue
+        before = size
         frames.append(data[pos + 4 : pos + 4 + size])
         pos += 4 + size
     return frames, pos, -1

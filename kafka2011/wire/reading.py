@@ -1,6 +1,6 @@
 """A message set as a consumer reads it: every CRC checked at once, each message made when it is asked for.
 
-Paper: §3.1 (offsets), §3.3 (CRC); the rules are spec §1.2.
+Paper: §3.1 (offsets), §3.3 (CRC); the rules are docs/protocol.md.
 
 A partial entry at the end is dropped; an entry cut off at the very start is an error, because then the fetch was
 smaller than one message. Wrappers (compressed sets) are opened within Limits; the messages inside have no offset of
@@ -30,8 +30,8 @@ class MessageAndOffset(tuple[bytes, int, int, int]):
     """A message as a consumer sees it: ``payload``, ``offset``, ``next_offset``, ``magic``.
 
     ``offset`` is the position of the entry it came in; ``next_offset`` is where to resume after it (§3.1; for
-    messages inside a wrapper spec §1.3). Made of one tuple, ``MessageAndOffset((payload, offset, next_offset, 1))``:
-    a named tuple's constructor would cost three times as much, for each message consumed.
+    messages inside a wrapper docs/protocol.md). Made of one tuple, ``MessageAndOffset((payload, offset, next_offset,
+    1))``: a named tuple's constructor would cost three times as much, for each message consumed.
     """
 
     __slots__ = ()

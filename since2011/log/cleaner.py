@@ -16,49 +16,37 @@ from dataclasses import dataclass, field
 
 from since2011.log.indexes import Aborted
 from since2011.log.log import ModernLog
+from since2011.log.offset_map import DEFAULT_MAP_BYTES, OffsetMap
+from since2011.log.pace import Pace, unhurried
 from since2011.log.segment import Segment
 from since2011.wire.record_batch import CODEC_MASK, DELETE_HORIZON, NO_TIMESTAMP, BatchHeader
 from since2011.wire.records import Deflate, Inflate, Record, decode_marker, decode_records, encode_records
 
-DEFAULT_MAP_KEYS = 1_000_000
 
-
-@dataclass(slots=True)
-class OffsetMap:
-    """The latest offset of each key, for records from ``start`` up to ``end``."""
-
-    offsets: dict[bytes, int]
-    end: int
-
-    def is_latest(self, record: Record) -> bool:
-        """Whether no later record of the dirty part has this key."""
-        return record.key is not None and record.offset >= self.offsets.get(record.key, -1)
-
-
-def build_map(log: ModernLog, start: int, end: int, inflate: Inflate, most: int = DEFAULT_MAP_KEYS) -> OffsetMap:
-    """Read the dirty part; where there are more than ``most`` keys, stop after the last batch that fits."""
-    offsets: dict[bytes, int] = {}
-    done = start
+def build_map(
+    log: ModernLog, start: int, end: int, inflate: Inflate, most_bytes: int = DEFAULT_MAP_BYTES, pace: Pace = unhurried
+) -> OffsetMap:
+    """Read the dirty part; where its keys do not fit into the map, stop after the last batch that does."""
+    with log.lock:
+        segments = [segment for segment in log.segments[:-1] if segment.base_offset < end]
+    found = OffsetMap(start, most_bytes)
     aborted = _AbortedData(log, start)
-    for segment in log.segments:
-        if segment.base_offset >= end:
-            break
+    for segment in segments:
         for stored in segment.batches(segment.index.position_of(start)):
             header = stored.header
             if header.last_offset < start:
                 continue
             if header.base_offset >= end:
-                return OffsetMap(offsets, done)
-            is_data = not header.control and not aborted.holds(header)
-            if is_data:
+                return found
+            if not header.control and not aborted.holds(header):
                 batch = segment.read(stored.position, header.size)
-                records = decode_records(batch, header, inflate)
-                found = {r.key: r.offset for r in records if r.key is not None and r.offset >= start}
-                if len(offsets.keys() | found.keys()) > most and offsets:
-                    return OffsetMap(offsets, done)
-                offsets.update(found)
-            done = header.next_offset
-    return OffsetMap(offsets, max(done, end) if done >= start else end)
+                keys = {r.key: r.offset for r in decode_records(batch, header, inflate) if r.key is not None}
+                if not found.take(keys, start):
+                    return found
+            found.end = header.next_offset
+            pace(header.size)
+    found.end = max(found.end, end)
+    return found
 
 
 class _AbortedData:
@@ -121,17 +109,16 @@ class Rewriter:
     def __post_init__(self) -> None:
         self._aborted = _AbortedData(self.log, self.log.segments[0].base_offset)
 
-    def clean(self, segment: Segment) -> Iterator[tuple[BatchHeader, bytes, Aborted | None]]:
-        """What stays of a segment: batches, and with an abort marker the transaction whose index entry stays too."""
+    def clean(self, segment: Segment) -> Iterator[tuple[BatchHeader, bytes | None, Aborted | None]]:
+        """What stays of each batch of a segment, and with an abort marker the transaction whose index entry stays."""
         for stored in segment.batches():
             header = stored.header
             batch = segment.read(stored.position, header.size)
             self.stats.bytes_before += len(batch)
             self.stats.records_before += header.n_records
             kept, entry = self._marker(header, batch) if header.control else (self._data(header, batch), None)
-            if kept is not None:
-                self.stats.bytes_after += len(kept)
-                yield header, kept, entry
+            self.stats.bytes_after += len(kept or b"")
+            yield header, kept, entry
 
     # -- data ---------------------------------------------------------------------------------------------------
 
@@ -172,7 +159,7 @@ class Rewriter:
     def _stays(self, record: Record, header: BatchHeader) -> bool:
         if record.offset >= self.map.end:
             return True
-        if not self.map.is_latest(record):
+        if record.key is None or not self.map.is_latest(record.key, record.offset):
             return False
         horizon = header.delete_horizon_ms
         return record.value is not None or horizon is None or self.now_ms < horizon

@@ -12,11 +12,17 @@ from typing import Any
 
 from kafka2011.errors import Kafka2011Error, LogCorrupt, WireError
 from since2011.log.checkpoint import CLEANED_TO, HIGH_WATERMARKS, LEADER_EPOCHS, LOG_STARTS, RECOVERY_POINTS, decode
+from since2011.log.damage import accept_damage
+from since2011.log.explain import explain_cleaning
 from since2011.log.files import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, parse_name
+from since2011.log.identity import META_PROPERTIES
 from since2011.log.indexes import OffsetIndex, TimeIndex, TxnIndex
+from since2011.log.log_directory import BELOW_LOG_DIR, LogDirectoryLock
+from since2011.log.offsets_decoder import decoded
 from since2011.log.segment import Segment
 from since2011.log.settings import LogConfig
 from since2011.log.snapshot import decode_snapshot
+from since2011.topics.internal import OFFSETS_TOPIC
 from since2011.wire.compression import decompress
 from since2011.wire.record_batch import BatchHeader
 from since2011.wire.records import decode_marker, decode_records
@@ -39,19 +45,41 @@ class ModernFiles:
         return _kind(path) is not None or path.name in _CHECKPOINTS
 
     @staticmethod
-    def rows(path: Path, offset: int, *, deep: bool) -> Iterator[Row]:
-        """One row per batch, or per record (``deep``), or per entry of any other file."""
+    def rows(path: Path, offset: int, *, deep: bool, offsets: bool = False) -> Iterator[Row]:
+        """One row per batch, or per record (``deep``), or per entry of any other file.
+
+        ``offsets``: records are those of ``__consumer_offsets``, also where the directory's name does not say so.
+        """
         if path.is_dir():
             files = sorted(file for file in path.iterdir() if _kind(file) == LOG)
             for number, file in enumerate(files):
                 after = parse_name(files[number + 1].name) if number + 1 < len(files) else None
                 if after is None or after[0] > offset:
-                    yield from _batches(file, offset, deep)
+                    yield from _batches(file, offset, deep, offsets)
         elif path.name in _CHECKPOINTS:
             yield from _checkpoint(path)
         else:
             kind = _kind(path)
-            yield from _batches(path, offset, deep) if kind == LOG else _ENTRIES[str(kind)](path)
+            yield from _batches(path, offset, deep, offsets) if kind == LOG else _ENTRIES[str(kind)](path)
+
+    @staticmethod
+    def explain_cleaning(path: Path) -> Iterator[Row]:
+        """What compaction would do to a partition, record by record."""
+        return explain_cleaning(path)
+
+    @staticmethod
+    def accept(path: Path) -> list[str]:
+        """Let partitions below a log directory that were damaged take appends again; what was accepted."""
+        told = []
+        for directory in (path, path / BELOW_LOG_DIR):
+            if (directory / META_PROPERTIES).exists():
+                lock = LogDirectoryLock(directory)
+                try:
+                    for entry in sorted(directory.iterdir()):
+                        told += accept_damage(entry) if entry.is_dir() else []
+                finally:
+                    lock.release()
+        return told
 
 
 def _kind(path: Path) -> str | None:
@@ -66,7 +94,7 @@ def _base(path: Path) -> int:
     return parsed[0]
 
 
-def _batches(path: Path, offset: int, deep: bool) -> Iterator[Row]:
+def _batches(path: Path, offset: int, deep: bool, offsets: bool) -> Iterator[Row]:
     suffix = parse_name(path.name)
     segment = Segment(path.parent, _base(path), LogConfig(), suffix="" if suffix is None else suffix[2])
     position = 0
@@ -74,7 +102,10 @@ def _batches(path: Path, offset: int, deep: bool) -> Iterator[Row]:
         for stored, data in segment.checked_batches():
             position = stored.end
             if stored.header.last_offset >= offset:
-                yield from _records(stored.header, data) if deep else [_batch(stored.position, stored.header, data)]
+                if not deep and not offsets:
+                    yield _batch(stored.position, stored.header, data)
+                    continue
+                yield from _records(stored.header, data, offsets or _is_offsets_topic(path))
     except WireError as error:
         yield {"offset": None, "position": position, "what": f"damage: {error}", "size": segment.size - position}
     finally:
@@ -113,8 +144,16 @@ def _what(header: BatchHeader, data: bytes) -> str:
     return ", ".join(words)
 
 
-def _records(header: BatchHeader, data: bytes) -> Iterator[Row]:
+def _is_offsets_topic(path: Path) -> bool:
+    return path.parent.name.rpartition("-")[0] == OFFSETS_TOPIC
+
+
+def _records(header: BatchHeader, data: bytes, offsets: bool) -> Iterator[Row]:
     for record in decode_records(data, header, inflate):
+        said = decoded(record.key, record.value) if offsets and not header.control else None
+        if said is not None:
+            yield {"offset": record.offset, "timestamp": record.timestamp, **said, "what": _what(header, data)}
+            continue
         yield {
             "offset": record.offset,
             "timestamp": record.timestamp,

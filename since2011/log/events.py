@@ -71,3 +71,105 @@ class SnapshotIgnored(LogEvent):
     level: ClassVar[int] = logging.WARNING
     file: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochsRebuilt(LogEvent):
+    """The file of leader epochs cannot be read; it was made again from the batches."""
+
+    level: ClassVar[int] = logging.WARNING
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModernLogCreated(LogEvent):
+    """A partition got its directory."""
+
+    directory: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModernLogDeleted(LogEvent):
+    """A partition was deleted; its files go in a while."""
+
+    directory: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModernLogOffline(LogEvent):
+    """A partition could not be opened; all others are served."""
+
+    level: ClassVar[int] = logging.ERROR
+    directory: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModernLogCleaned(LogEvent):
+    """A round of the cleaner: of every key below ``offset`` only the latest record is left."""
+
+    offset: int
+    bytes_before: int
+    bytes_after: int
+    records_before: int
+    records_after: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleaningFailed(LogEvent):
+    """The cleaner could not clean a log, and leaves it alone until the broker starts anew."""
+
+    level: ClassVar[int] = logging.ERROR
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogDirectoryEvent(Event):
+    """About one of ``log.dirs``."""
+
+    directory: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModernLogsLoaded(LogDirectoryEvent):
+    """Every partition of a directory was opened."""
+
+    n_partitions: int
+    was_clean: bool
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogDirectoryOffline(LogDirectoryEvent):
+    """A disk failed: what lies on it is not served until the broker starts anew with a good one."""
+
+    level: ClassVar[int] = logging.ERROR
+    n_partitions: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointIgnored(LogDirectoryEvent):
+    """A checkpoint cannot be read; it was set aside, and the logs themselves are read instead."""
+
+    level: ClassVar[int] = logging.WARNING
+    file: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrayDirectory(LogDirectoryEvent):
+    """A directory that is no partition's. It is left alone; a real Kafka broker would not start beside it."""
+
+    level: ClassVar[int] = logging.WARNING
+    entry: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpkeepFailed(Event):
+    """A job that is done from time to time could not be done; it is tried again at its next turn."""
+
+    level: ClassVar[int] = logging.ERROR
+    job: str
+    reason: str

@@ -29,16 +29,33 @@ def parse_name(name: str) -> tuple[int, str, str] | None:
     return None if found is None else (int(found[1]), found[2], found[3] or "")
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Replace a small file: after a crash it is the old one or the new one, never half of either."""
+def write_whole(path: Path, data: bytes, *, sync: bool = True) -> None:
+    """Replace a small file: after a crash it is the old one or the new one, never half of either.
+
+    Without ``sync`` that holds for a killed process, not for a power cut.
+    """
     draft = path.with_name(path.name + ".tmp")
     fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(fd, "wb", closefd=False) as file:
             file.write(data)
-        os.fsync(fd)
+        if sync:
+            os.fsync(fd)
     finally:
         os.close(fd)
     fail_point("modern.write_whole.before_rename")
     os.replace(draft, path)
-    sync_directory(path.parent)
+    if sync:
+        sync_directory(path.parent)
+
+
+def sync_file(path: Path) -> None:
+    """Force a file that somebody wrote to disk; nothing if it is gone."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

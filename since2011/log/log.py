@@ -8,55 +8,54 @@ first record of the earliest transaction that has not ended. The paper's answer 
 
 from __future__ import annotations
 
-import random
+import threading
+import uuid
 from bisect import bisect_right
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import NoReturn
 
 from kafka2011.clock import Clock
-from kafka2011.errors import InvalidMessage, LogFailed, OffsetOutOfRange
+from kafka2011.errors import LogFailed, LogFull, OffsetOutOfRange
 from kafka2011.events import Journal
-from kafka2011.log.directory import sync_directory
+from kafka2011.log.directory import NO_ROOM, sync_directory
 from since2011.log.events import ModernSegmentRolled
+from since2011.log.files import sync_file
+from since2011.log.identity import PARTITION_METADATA
 from since2011.log.indexes import Aborted
 from since2011.log.leader_epochs import LeaderEpochs
 from since2011.log.producer_state import ProducerState
+from since2011.log.reading import Slice, aborted_in, locate
 from since2011.log.segment import Segment
 from since2011.log.settings import LogConfig
 from since2011.log.snapshot_files import SnapshotFiles
 from since2011.log.transactions import UnstableOffsets
-from since2011.log.validation import Prepared, RecordListTooLarge
+from since2011.log.validation import Appended, Prepared, RecordListTooLarge, continuing
 from since2011.wire.record_batch import BatchHeader, assign, headers
 from since2011.wire.records import decode_marker
 
 
-class Appended(NamedTuple):
-    """Where an append ended up. A duplicate's offsets are those of the batch that was there already."""
-
-    first_offset: int
-    last_offset: int
-    timestamp: int
-    """The largest timestamp as stored."""
-    duplicate: bool = False
-
-
-class Slice(NamedTuple):
-    """A part of a segment file, of whole batches from the first on; the last may be cut."""
-
-    segment: Segment
-    position: int
-    size: int
-    first_offset: int
-
-
 class ModernLog:
-    """One partition. Thread: one writes; readers of a ``Slice`` any."""
+    """One partition. Thread: any.
+
+    ``lock`` is held by whatever changes the list of segments or adds to the active one, for moments only: what takes
+    long (syncing, copying in the cleaner) happens outside, on segments that no longer change.
+    """
 
     def __init__(
-        self, directory: Path, topic: str, partition: int, config: LogConfig, *, clock: Clock, journal: Journal
+        self,
+        directory: Path,
+        topic: str,
+        partition: int,
+        config: LogConfig,
+        *,
+        clock: Clock,
+        journal: Journal,
+        on_failure: Callable[[str], None] = lambda reason: None,
     ) -> None:
         self.directory, self.topic, self.partition = directory, topic, partition
         self.config, self.clock, self.journal = config, clock, journal
+        self.topic_id: uuid.UUID | None = None
         self.segments: list[Segment] = []
         self.epochs = LeaderEpochs(directory)
         self.producers = ProducerState()
@@ -64,19 +63,23 @@ class ModernLog:
         self.unstable = UnstableOffsets(self.producers)
         self.log_start_offset = self.log_end_offset = self.recovery_point = 0
         self.high_watermark = 0
-        self.n_unflushed = 0
+        self.lock = threading.RLock()
+        self.rewriting = threading.Lock()
+        """Held while segments other than the active one are replaced or go; taken before ``lock``."""
         self.last_flush = clock.monotonic()
         self.failed: str | None = None
         """Why nothing more may be appended; reading goes on."""
-        self._roll_ms = _roll_after(config)
-        self._names_unsynced = True
+        self._on_failure = on_failure
+        self._roll_ms = config.draw_roll_ms()
+        self._names_unsynced = False
+        self.is_unsynced = False
+        """Its directory was just made, and may be lost with the power."""
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
 
     @property
     def active(self) -> Segment:
-        """The segment that is appended to."""
         return self.segments[-1]
 
     @property
@@ -95,7 +98,14 @@ class ModernLog:
     # -- appending ----------------------------------------------------------------------------------------------
 
     def append(self, prepared: Prepared, leader_epoch: int, *, check_sequences: bool = True) -> Appended:
-        """Write a leader's batches: give them offsets and the epoch, check their producer, roll if it is time."""
+        """Write a leader's batches: give them offsets and the epoch, check their producer, roll if it is time.
+
+        Where ``should_flush`` is true afterwards, answer only when ``flush`` has returned.
+        """
+        with self.lock:
+            return self._append(prepared, leader_epoch, check_sequences)
+
+    def _append(self, prepared: Prepared, leader_epoch: int, check_sequences: bool) -> Appended:
         self._check_writable()
         data = prepared.data
         first, now_ms = self.log_end_offset, self.clock.wall_ms()
@@ -115,7 +125,9 @@ class ModernLog:
             if header.producer_id < 0:
                 continue
             if header.control:
-                self._check_marker(data, header)
+                marker = decode_marker(data, header)
+                if marker is not None:
+                    self.producers.check_marker(header, marker)
                 continue
             duplicate = self.producers.duplicate_of(header) if check_sequences else None
             if duplicate is not None:
@@ -128,14 +140,12 @@ class ModernLog:
 
     def append_as_follower(self, data: bytes | bytearray) -> None:
         """Write a leader's bytes as they are; offsets go on from the end of this log."""
+        with self.lock:
+            self._append_as_follower(data)
+
+    def _append_as_follower(self, data: bytes | bytearray) -> None:
         self._check_writable()
-        found = []
-        expected = self.log_end_offset
-        for position, header in headers(data):
-            if header.base_offset < expected:
-                raise InvalidMessage(f"{self}: a batch of offset {header.base_offset} at the end, {expected}")
-            expected = header.next_offset
-            found.append((position, header))
+        found = continuing(data, self.log_end_offset, str(self))
         if not found:
             return
         end = found[-1][0] + found[-1][1].size
@@ -148,27 +158,31 @@ class ModernLog:
         if self.failed is not None:
             raise LogFailed(f"{self} takes no appends: {self.failed}")
 
-    def _check_marker(self, data: bytearray, header: BatchHeader) -> None:
-        marker = decode_marker(data, header)
-        if marker is not None:
-            self.producers.check_marker(header, marker)
-
     def _write(self, data: bytearray, found: list[tuple[int, BatchHeader]], now_ms: int) -> None:
         last = found[-1][1].last_offset
         largest = max((header.max_timestamp, -header.last_offset) for _, header in found)
-        if self.active.should_roll(len(data), last, largest[0], self._roll_ms, now_ms):
-            self.roll(found[0][1].base_offset)
         try:
+            if self.active.should_roll(len(data), last, largest[0], self._roll_ms, now_ms):
+                self.roll(found[0][1].base_offset)
             self.active.append(data, last, (largest[0], -largest[1]))
         except OSError as error:
-            self.failed = f"writing failed: {error}"
-            raise LogFailed(f"{self}: {self.failed}") from error
+            self._not_written(error)
         self.log_end_offset = last + 1
-        self.n_unflushed += sum(header.last_offset_delta + 1 for _, header in found)
         for position, header in found:
             if header.producer_id >= 0:
                 self.remember(header, memoryview(data)[position : position + header.size])
         self.producers.offset = self.log_end_offset
+
+    def _not_written(self, error: OSError) -> NoReturn:
+        if error.errno in NO_ROOM:
+            raise LogFull(f"{self}: nothing of the append is kept: {error}") from error
+        self.fail(f"writing failed: {error}")
+        raise LogFailed(f"{self}: {self.failed}") from error
+
+    def fail(self, reason: str) -> None:
+        """Take no more appends: what the disk has of this log nobody can tell."""
+        self.failed = reason
+        self._on_failure(reason)
 
     def remember(self, header: BatchHeader, batch: memoryview | bytes) -> None:
         """Let the producers' state follow a batch of the active segment; an aborted transaction is indexed."""
@@ -193,7 +207,10 @@ class ModernLog:
 
     def roll(self, base_offset: int | None = None) -> Segment:
         """Begin a new active segment at the end of the log."""
-        base = self.log_end_offset if base_offset is None else base_offset
+        with self.lock:
+            return self._roll(self.log_end_offset if base_offset is None else base_offset)
+
+    def _roll(self, base: int) -> Segment:
         if self.segments and self.active.size == 0 and self.active.base_offset == base:
             return self.active
         if self.segments:
@@ -201,12 +218,10 @@ class ModernLog:
         self.producers.offset = base
         self.snapshots.take(self.producers)
         segment = Segment(self.directory, base, self.config)
-        segment.fileno()
+        segment.create()
         self._names_unsynced = True
-        segment.index.load()
-        segment.time_index.load()
         self.segments.append(segment)
-        self._roll_ms = _roll_after(self.config)
+        self._roll_ms = self.config.draw_roll_ms()
         self.journal.emit(ModernSegmentRolled(topic=self.topic, partition=self.partition, base_offset=base))
         return segment
 
@@ -233,6 +248,11 @@ class ModernLog:
 
     # -- flushing -----------------------------------------------------------------------------------------------
 
+    @property
+    def n_unflushed(self) -> int:
+        """Offsets that may be lost with the power."""
+        return self.log_end_offset - self.recovery_point
+
     def should_flush(self) -> bool:
         """Whether ``flush.messages`` or ``flush.ms`` says it is time; by default neither ever does."""
         if not self.n_unflushed:
@@ -241,23 +261,48 @@ class ModernLog:
         return self.n_unflushed >= self.config.flush_messages or waited_ms >= self.config.flush_ms
 
     def flush(self) -> int:
-        """Force what was appended so far to disk; return the offset up to which that holds. Thread: any, one a time."""
-        end, appended = self.log_end_offset, self.n_unflushed
+        """Force what was appended so far to disk; return the offset up to which that holds. Thread: any."""
+        with self.lock:
+            end = self.log_end_offset
+            segments = self.segments[self.place_of(self.recovery_point) :]
+        return self._flush(segments, end)
+
+    def flush_rolled(self) -> int:
+        """The same for all segments but the active one; a start after a crash then reads that one only."""
+        with self.lock:
+            end = self.active.base_offset
+            segments = self.segments[self.place_of(self.recovery_point) : -1]
+        return self._flush(segments, end) if end > self.recovery_point else self.recovery_point
+
+    def _flush(self, segments: list[Segment], end: int) -> int:
         try:
-            for segment in self.segments[self._place(self.recovery_point) :]:
-                segment.flush()
+            for segment in segments:
+                self._flush_segment(segment)
             self.snapshots.sync()
+            self.epochs.sync()
             if self._names_unsynced:
                 self._names_unsynced = False
                 sync_directory(self.directory)
+            if self.is_unsynced:
+                self.is_unsynced = False
+                sync_file(self.directory / PARTITION_METADATA)
+                sync_directory(self.directory.parent)
         except OSError as error:
             # What a failed fsync has forgotten nobody can tell: this log takes nothing more.
-            self.failed = f"flushing failed: {error}"
+            self.fail(f"flushing failed: {error}")
             raise LogFailed(f"{self}: {self.failed}") from error
-        self.recovery_point = max(self.recovery_point, end)
-        self.n_unflushed -= appended
-        self.last_flush = self.clock.monotonic()
-        return end
+        with self.lock:
+            self.recovery_point = max(self.recovery_point, min(end, self.log_end_offset))
+            self.last_flush = self.clock.monotonic()
+            return self.recovery_point
+
+    def _flush_segment(self, segment: Segment) -> None:
+        try:
+            segment.flush()
+        except FileNotFoundError:
+            # Retention or the cleaner was quicker; what they delete needs no flushing.
+            if segment in self.segments:
+                raise
 
     # -- reading ------------------------------------------------------------------------------------------------
 
@@ -266,50 +311,20 @@ class ModernLog:
 
         ``at_least_one``: a first batch larger than ``max_bytes`` is given whole, so that a reader gets on.
         """
-        if not self.log_start_offset <= offset <= self.log_end_offset:
-            raise OffsetOutOfRange(offset, self.log_start_offset, self.log_end_offset, str(self))
-        if offset >= upto:
-            return None
-        for segment in self.segments[self._place(offset) :]:
-            if segment.base_offset >= upto:
-                return None
-            first = segment.find(offset)
-            if first is None:
-                continue  # the cleaner left a gap at the segment's end
-            if first.header.base_offset >= upto:
-                return None
-            end = segment.size if upto >= self.log_end_offset else self._position(segment, upto)
-            size = min(max_bytes, end - first.position)
-            if size < first.header.size:
-                if not at_least_one:
-                    return None
-                size = first.header.size
-            return Slice(segment, first.position, size, first.header.base_offset)
-        return None
+        with self.lock:
+            if not self.log_start_offset <= offset <= self.log_end_offset:
+                raise OffsetOutOfRange(offset, self.log_start_offset, self.log_end_offset, str(self))
+            segments = self.segments[self.place_of(offset) :] if offset < upto else []
+            return locate(segments, offset, max_bytes, upto, self.log_end_offset, at_least_one)
 
     def aborted(self, part: Slice) -> list[Aborted]:
         """The aborted transactions that reach into a slice; too many do no harm, a missing one does."""
-        place = self.segments.index(part.segment)
-        upper = part.segment.index.upper_bound(part.position + part.size)
-        if upper is None:
-            upper = self.segments[place + 1].base_offset if place + 1 < len(self.segments) else self.log_end_offset
-        found = []
-        for segment in self.segments[place:]:
-            for entry in segment.txn_index.entries:
-                if entry.last_offset >= part.first_offset and entry.first_offset < upper:
-                    found.append(entry)
-                if entry.last_stable_offset >= upper:
-                    return found
-        return found
+        with self.lock:
+            return aborted_in(self.segments[self.place_of(part.first_offset) :], part, self.log_end_offset)
 
-    def _place(self, offset: int) -> int:
+    def place_of(self, offset: int) -> int:
         """The number of the segment that holds ``offset``."""
         return max(0, bisect_right([segment.base_offset for segment in self.segments], offset) - 1)
-
-    @staticmethod
-    def _position(segment: Segment, offset: int) -> int:
-        found = segment.find(offset)
-        return segment.size if found is None else found.position
 
     # -- closing ------------------------------------------------------------------------------------------------
 
@@ -320,14 +335,14 @@ class ModernLog:
             self.producers.offset = self.log_end_offset
             self.snapshots.take(self.producers)
             self.flush()
-        for segment in self.segments:
-            segment.close()
+        with self.lock:
+            for segment in self.segments:
+                segment.close()
 
-
-def _roll_after(config: LogConfig) -> int:
-    """How long a segment may grow: ``segment.ms``, less a random part of ``segment.jitter.ms`` drawn for each.
-
-    Without it the segments of all partitions made together would roll together.
-    """
-    jitter = min(config.segment_jitter_ms, config.segment_ms)
-    return config.segment_ms - (random.randrange(jitter) if jitter else 0)
+    def reconfigure(self, config: LogConfig) -> None:
+        """Go on with other settings."""
+        with self.lock:
+            self.config = config
+            for segment in self.segments:
+                segment.config = config
+            self._roll_ms = config.draw_roll_ms()

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from kafka2011.errors import Kafka2011Error
 from since2011.log.indexes import Aborted
@@ -31,17 +31,25 @@ KEPT_BATCHES = 5
 class OutOfOrderSequence(Kafka2011Error):
     """A batch is missing between this one and the last, or this is an old duplicate."""
 
+    error_code: ClassVar[int] = 45
+
 
 class InvalidProducerEpoch(Kafka2011Error):
     """A newer instance of this producer has written here."""
+
+    error_code: ClassVar[int] = 47
 
 
 class InvalidTxnState(Kafka2011Error):
     """The batch does not fit the transaction that is, or is not, open."""
 
+    error_code: ClassVar[int] = 48
+
 
 class TransactionCoordinatorFenced(Kafka2011Error):
     """A marker of a coordinator that has been replaced."""
+
+    error_code: ClassVar[int] = 52
 
 
 class WrittenBatch(NamedTuple):

@@ -4,7 +4,7 @@
     *.swap                                    a finished clean-up: what it replaces goes, it takes the place
     an index that is missing or damaged       is built from the log
     the end of the log is no whole batch      a torn tail: cut
-    damage with good batches after it         set aside; what lies before it is served, nothing is appended
+    damage with good batches after it         set aside; what lies before it is served, nothing is appended until told
 
 The paper's answer (§3.3): at the start, messages with a wrong CRC are removed from the log.
 """
@@ -13,21 +13,26 @@ from __future__ import annotations
 
 import os
 import struct
+import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 from kafka2011.clock import SYSTEM_CLOCK, Clock
-from kafka2011.errors import LogCorrupt, WireError
+from kafka2011.errors import InvalidMessage, LogCorrupt, WireError
 from kafka2011.events import Journal
 from kafka2011.log.directory import set_aside, sync_directory
-from since2011.log.events import DamageSetAside, IndexRebuilt, TornTailCut
+from since2011.log.checkpoint import LEADER_EPOCHS
+from since2011.log.damage import damaged_files
+from since2011.log.events import DamageSetAside, EpochsRebuilt, IndexRebuilt, TornTailCut
 from since2011.log.files import CLEANED, DELETED, INDEX, LOG, SNAPSHOT, SWAP, file_name, parse_name
+from since2011.log.identity import read_topic_id
 from since2011.log.log import ModernLog
 from since2011.log.producer_replay import restore_producers
 from since2011.log.segment import Segment
 from since2011.log.settings import LogConfig
 from since2011.wire.record_batch import HEADER_SIZE, MAGIC, checked_header
 
-_EXPIRATION_MS = 86_400_000
+PRODUCER_EXPIRATION_MS = 86_400_000
 
 
 def open_log(
@@ -42,15 +47,24 @@ def open_log(
     high_watermark: int = 0,
     clock: Clock = SYSTEM_CLOCK,
     journal: Journal | None = None,
+    on_failure: Callable[[str], None] = lambda reason: None,
 ) -> ModernLog:
     """The log in ``directory``, which is made if it is missing. ``clean``: the last stop was an orderly one."""
+    is_new = not directory.exists()
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    log = ModernLog(directory, topic, partition, config, clock=clock, journal=journal or Journal())
+    log = ModernLog(
+        directory, topic, partition, config, clock=clock, journal=journal or Journal(), on_failure=on_failure
+    )
+    log.topic_id = _topic_id(log)
+    log.is_unsynced = is_new
     loader = _Loader(log, clean, recovery_point)
     loader.finish_cleanups()
-    log.epochs.load()
+    loader.load_epochs()
     loader.open_segments()
     loader.settle(log_start)
+    damaged = damaged_files(directory)
+    if damaged and log.failed is None:
+        log.failed = f"damage was set aside in {damaged[0]}, and nobody has accepted it (kafka2011 log accept)"
     log.high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
     log.unstable.replicated(log.high_watermark)
     return log
@@ -60,6 +74,7 @@ class _Loader:
     def __init__(self, log: ModernLog, clean: bool, recovery_point: int) -> None:
         self._log, self._clean, self._recovery_point = log, clean, recovery_point
         self._directory = log.directory
+        self._epochs_damaged = False
 
     def _files(self) -> list[tuple[Path, int, str, str]]:
         found = []
@@ -72,6 +87,8 @@ class _Loader:
     def finish_cleanups(self) -> None:
         """Take back what the cleaner had not finished, and finish what it had."""
         files = self._files()
+        if all(state == "" for *_, state in files):
+            return
         cleaned = [base for _, base, _, state in files if state == CLEANED]
         for path, base, _, state in files:
             undone = state == SWAP and cleaned and base >= min(cleaned)
@@ -88,6 +105,16 @@ class _Loader:
             if state == SWAP:
                 os.rename(path, self._directory / file_name(base, kind))
         sync_directory(self._directory)
+
+    def load_epochs(self) -> None:
+        """Read the leader epochs; where the file is damaged, from the batches."""
+        log = self._log
+        try:
+            log.epochs.load()
+        except LogCorrupt as error:
+            set_aside(self._directory / LEADER_EPOCHS, "damaged")
+            self._epochs_damaged = True
+            log.journal.emit(EpochsRebuilt(topic=log.topic, partition=log.partition, reason=str(error)))
 
     def open_segments(self) -> None:
         """Open every segment; check, batch by batch, what the disk may not have."""
@@ -110,9 +137,9 @@ class _Loader:
 
     def _untrusted(self, segment: Segment, end: int | None) -> str | None:
         """Why a segment has to be read through; None if its indexes may be believed."""
-        missing = not segment.index.existed
         try:
             segment.load_indexes()
+            missing = not segment.index.existed
             if segment.index.positions and segment.index.positions[-1] >= segment.size:
                 raise LogCorrupt(f"{file_name(segment.base_offset, INDEX)}: it points beyond the log")
         except LogCorrupt as error:
@@ -128,9 +155,11 @@ class _Loader:
         log = self._log
         segment.forget_indexes()
         restore_producers(log, segment.base_offset)
-        position = 0
+        position, disorder = 0, _first_disorder(segment)
         try:
             for stored, data in segment.checked_batches():
+                if disorder is not None and stored.position >= disorder:
+                    raise InvalidMessage(f"{segment.path.name}: the batch at {disorder} overlaps later offsets")
                 segment.noted(stored)
                 header = stored.header
                 if header.leader_epoch > log.epochs.latest:
@@ -200,9 +229,7 @@ class _Loader:
         end = self._end()
         if log.segments and end < log_start:
             for segment in log.segments:
-                segment.close()
-                for path in segment.paths:
-                    path.unlink(missing_ok=True)
+                segment.remove()
             log.segments.clear()
             log.snapshots.remove_from(0)
             log.epochs.clear()
@@ -212,11 +239,19 @@ class _Loader:
             log.recovery_point = log_start
             return
         log.log_end_offset = end
+        if self._epochs_damaged:
+            self._epochs_from_batches()
         log.log_start_offset = max(log_start, log.segments[0].base_offset)
         log.epochs.truncate_end(end)
         log.epochs.raise_start(log.log_start_offset)
         self._load_producers()
         log.recovery_point = end if self._clean else min(self._recovery_point, end)
+
+    def _epochs_from_batches(self) -> None:
+        for segment in self._log.segments:
+            for stored in segment.batches():
+                if stored.header.leader_epoch > self._log.epochs.latest:
+                    self._log.epochs.assign(stored.header.leader_epoch, stored.header.base_offset)
 
     def _end(self) -> int:
         """The offset after the last batch."""
@@ -236,7 +271,29 @@ class _Loader:
                 log.snapshots.remove(offset)
         restore_producers(self._log, log.log_end_offset)
         log.producers.offset = log.log_end_offset
-        log.producers.expire(log.clock.wall_ms() - _EXPIRATION_MS)
+        log.producers.expire(log.clock.wall_ms() - PRODUCER_EXPIRATION_MS)
+
+
+def _first_disorder(segment: Segment) -> int | None:
+    """The position of the first batch that reaches beyond the offset of a later one: no CRC covers a batch's offset."""
+    expected = segment.base_offset
+    try:
+        for stored in segment.batches():
+            base = stored.header.base_offset
+            if base < expected:
+                return next(one.position for one in segment.batches() if one.header.next_offset > base)
+            expected = stored.header.next_offset
+    except WireError:
+        pass  # rubbish further on is found there
+    return None
+
+
+def _topic_id(log: ModernLog) -> uuid.UUID | None:
+    """What ``partition.metadata`` says; one that cannot be read, as a power cut leaves it, is written anew later."""
+    try:
+        return read_topic_id(log.directory)
+    except LogCorrupt:
+        return None
 
 
 def _end_of(directory: Path, base: int, config: LogConfig) -> int:

@@ -55,25 +55,21 @@ def _count(log: ModernLog, may_go: Callable[[Segment, int], bool]) -> int:
 def apply_retention(log: ModernLog) -> int:
     """Delete what may go; how many segments went. The log start is raised before any file is touched."""
     gone = 0
-    while verdicts := choose(log, log.clock.wall_ms()):
-        gone += _delete(log, verdicts[0])
+    while n_segments := _delete_by_next_rule(log):
+        gone += n_segments
     return gone
 
 
-def _delete(log: ModernLog, verdict: Verdict) -> int:
-    if verdict.n_segments == len(log.segments):
-        log.roll()
-    old = log.segments[: verdict.n_segments]
-    log.segments = log.segments[verdict.n_segments :]
-    start = log.segments[0].base_offset
-    if start > log.log_start_offset:
-        log.log_start_offset = start
-        log.epochs.raise_start(start)
+def _delete_by_next_rule(log: ModernLog) -> int:
+    with log.rewriting, log.lock:
+        verdicts = choose(log, log.clock.wall_ms())
+        if not verdicts:
+            return 0
+        verdict = verdicts[0]
+        old = _let_go(log, verdict)
     size = sum(segment.size for segment in old)
     for segment in old:
-        segment.close()
-        for path in segment.paths:
-            path.unlink(missing_ok=True)
+        segment.remove()
         log.snapshots.remove(segment.base_offset)
     log.journal.emit(
         ModernSegmentsDeleted(
@@ -86,3 +82,15 @@ def _delete(log: ModernLog, verdict: Verdict) -> int:
         )
     )
     return len(old)
+
+
+def _let_go(log: ModernLog, verdict: Verdict) -> list[Segment]:
+    if verdict.n_segments == len(log.segments):
+        log.roll()
+    old = log.segments[: verdict.n_segments]
+    log.segments = log.segments[verdict.n_segments :]
+    start = log.segments[0].base_offset
+    if start > log.log_start_offset:
+        log.log_start_offset = start
+        log.epochs.raise_start(start)
+    return old

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from kafka2011.errors import InvalidMessage, InvalidMessageSize, WireError
 from kafka2011.failpoints import fail_point
 from since2011.log.files import INDEX, LOG, SEGMENT_SUFFIXES, TIME_INDEX, TXN_INDEX, file_name
 from since2011.log.indexes import OffsetIndex, TimeIndex, TxnIndex
+from since2011.log.open_files import Handle, LogFile
 from since2011.log.settings import LogConfig
 from since2011.wire.record_batch import HEADER_SIZE, BatchHeader, checked_header, read_header
 
@@ -38,14 +40,15 @@ class Segment:
 
     def __init__(self, directory: Path, base_offset: int, config: LogConfig, *, suffix: str = "") -> None:
         self.directory, self.base_offset, self.suffix = directory, base_offset, suffix
-        self._config = config
+        self.config = config
         self.path = self._path(LOG)
-        self._fd: int | None = None
+        self._file = LogFile(self.path)
         limit = config.segment_index_bytes
         self.index = OffsetIndex(self._path(INDEX), base_offset, limit)
         self.time_index = TimeIndex(self._path(TIME_INDEX), base_offset, limit)
         self.txn_index = TxnIndex(self._path(TXN_INDEX))
-        self.size = self.path.stat().st_size if self.path.exists() else 0
+        self.size = _size_of(self.path)
+        self._unsynced = False
         self._since_entry = 0
         self._largest: tuple[int, int] = (-1, base_offset)
         """The largest timestamp and the last offset of the batch that had it."""
@@ -59,6 +62,24 @@ class Segment:
         """The segment's files, the log first; not all of them need exist."""
         return [self._path(kind) for kind in SEGMENT_SUFFIXES]
 
+    def rename(self, suffix: str) -> None:
+        """Give the files another suffix, the log first; whoever has one of them open goes on reading."""
+        old = self.paths
+        self.suffix = suffix
+        self.path = self._path(LOG)
+        for before, after in zip(old, self.paths, strict=True):
+            with suppress(FileNotFoundError):
+                os.rename(before, after)
+                fail_point("modern.segment.between_renames")
+        self._file.path = self.path
+        self.index.path, self.time_index.path, self.txn_index.path = self.paths[1:]
+
+    def remove(self) -> None:
+        """Delete the files."""
+        self.close()
+        for path in self.paths:
+            path.unlink(missing_ok=True)
+
     def load_indexes(self) -> None:
         """Read what closed files say. Raises LogCorrupt: then they are to be built anew."""
         self.index.load()
@@ -66,30 +87,36 @@ class Segment:
         self.txn_index.load(self.base_offset)
         self._largest = self.time_index.last
 
-    def fileno(self) -> int:
-        """The log file, open for reading and writing."""
-        if self._fd is None:
-            self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        return self._fd
+    def create(self) -> None:
+        """Make the files of a new segment."""
+        self._file.create()
+        self._unsynced = True
+        self.index.load()
+        self.time_index.load()
+
+    def open(self) -> Handle:
+        """The log file; keep the handle as long as you use its descriptor."""
+        return self._file.open()
 
     # -- writing ------------------------------------------------------------------------------------------------
 
     def append(self, data: bytes | bytearray, last_offset: int, largest: tuple[int, int]) -> None:
         """Write batches; ``largest`` is their largest timestamp and the last offset of the batch that has it."""
-        position = self.size
-        fail_point("modern.append.before_write")
+        position, handle = self.size, self._file.open()
+        self._unsynced = True
         try:
-            written = os.pwrite(self.fileno(), data, position)
+            fail_point("modern.append.before_write")
+            written = os.pwrite(handle.fd, data, position)
             while written < len(data):
-                written += os.pwrite(self.fileno(), data[written:], position + written)
+                written += os.pwrite(handle.fd, data[written:], position + written)
             fail_point("modern.append.after_write")
         except OSError:
-            os.ftruncate(self.fileno(), position)
+            os.ftruncate(handle.fd, position)
             raise
         self.size = position + len(data)
         if largest[0] > self._largest[0]:
             self._largest = largest
-        if self._since_entry > self._config.index_interval_bytes:
+        if self._since_entry > self.config.index_interval_bytes:
             self.index.append(last_offset, position)
             self.time_index.maybe_append(*self._largest)
             self._since_entry = 0
@@ -105,7 +132,7 @@ class Segment:
         first = self.first_timestamp()
         waited = max_timestamp - first if first >= 0 and max_timestamp >= 0 else now_ms - self.created_ms()
         return (
-            self.size > self._config.segment_bytes - n_bytes
+            self.size > self.config.segment_bytes - n_bytes
             or waited > roll_ms
             or self.index.full
             or self.time_index.full
@@ -119,7 +146,10 @@ class Segment:
     def flush(self) -> None:
         """Force everything to disk."""
         fail_point("modern.flush.before_fsync")
-        os.fsync(self.fileno())
+        if self._unsynced:
+            # Before the call: what is appended meanwhile may not be covered by it.
+            self._unsynced = False
+            os.fsync(self._file.open().fd)
         self.index.sync()
         self.time_index.sync()
         self.txn_index.sync()
@@ -141,7 +171,8 @@ class Segment:
 
     def cut(self, position: int) -> None:
         """Cut the log file at ``position``; the indexes are the caller's business."""
-        os.ftruncate(self.fileno(), position)
+        os.ftruncate(self._file.open().fd, position)
+        self._unsynced = True
         self.size = position
         if position == 0:
             self._first_timestamp = None
@@ -151,9 +182,7 @@ class Segment:
         self.index.close()
         self.time_index.close()
         self.txn_index.close()
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
+        self._file.close()
 
     # -- rebuilding ---------------------------------------------------------------------------------------------
 
@@ -161,7 +190,7 @@ class Segment:
         """Empty all three, before ``noted`` fills them again batch by batch."""
         for kind in (INDEX, TIME_INDEX, TXN_INDEX):
             self._path(kind).unlink(missing_ok=True)
-        limit = self._config.segment_index_bytes
+        limit = self.config.segment_index_bytes
         self.index.close()
         self.time_index.close()
         self.txn_index.close()
@@ -176,7 +205,7 @@ class Segment:
         """Index one batch that is in the file."""
         self._saw(stored.header)
         last_entry = self.index.positions[-1] if self.index.positions else 0
-        if stored.position - last_entry > self._config.index_interval_bytes and not self.index.full:
+        if stored.position - last_entry > self.config.index_interval_bytes and not self.index.full:
             self.index.append(stored.header.last_offset, stored.position)
             self.time_index.maybe_append(*self._largest)
         self._since_entry = stored.end - (self.index.positions[-1] if self.index.positions else 0)
@@ -189,7 +218,8 @@ class Segment:
 
     def read(self, position: int, size: int) -> bytes:
         """Bytes of the log file."""
-        return os.pread(self.fileno(), size, position)
+        handle = self._file.open()
+        return os.pread(handle.fd, size, position)
 
     def batches(self, position: int = 0, end: int | None = None) -> Iterator[StoredBatch]:
         """Headers of the batches from ``position`` on; ends quietly at a partial one. Raises WireError on rubbish."""
@@ -270,8 +300,15 @@ class Segment:
 
     def modified_ms(self) -> int:
         """When the file was last written."""
-        return os.fstat(self.fileno()).st_mtime_ns // 1_000_000
+        return os.stat(self.path).st_mtime_ns // 1_000_000
 
     def created_ms(self) -> int:
         """When the segment was begun, as well as the file system can tell."""
-        return os.fstat(self.fileno()).st_ctime_ns // 1_000_000
+        return os.stat(self.path).st_ctime_ns // 1_000_000
+
+
+def _size_of(path: Path) -> int:
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return 0

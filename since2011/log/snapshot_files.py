@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from kafka2011.errors import LogCorrupt
-from since2011.log.files import SNAPSHOT, file_name, parse_name
+from since2011.log.files import SNAPSHOT, file_name, parse_name, sync_file
 from since2011.log.producer_state import ProducerEntry, ProducerState
 from since2011.log.snapshot import decode_snapshot, encode_snapshot
 
@@ -62,14 +62,7 @@ class SnapshotFiles:
         """Force new ones to disk."""
         paths, self._unsynced = self._unsynced, []
         for path in paths:
-            try:
-                fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            except FileNotFoundError:
-                continue
-            try:
-                os.fsync(fd)
-            finally:
-                os.close(fd)
+            sync_file(path)
 
     def _path(self, offset: int) -> Path:
         return self._directory / file_name(offset, SNAPSHOT)

@@ -10,15 +10,21 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
+from kafka2011.errors import Kafka2011Error
 from kafka2011.failpoints import fail_point
 from kafka2011.log.directory import sync_directory
-from since2011.log.cleaner import DEFAULT_MAP_KEYS, CleanerStats, Rewriter, build_map
-from since2011.log.files import CLEANED, DELETED, SWAP, parse_name
+from since2011.log.cleaner import CleanerStats, Rewriter, build_map
+from since2011.log.files import CLEANED, DELETED, SWAP
 from since2011.log.log import ModernLog
+from since2011.log.offset_map import DEFAULT_MAP_BYTES
+from since2011.log.pace import Pace, unhurried
 from since2011.log.segment import MAX_RELATIVE_OFFSET, Segment
 from since2011.wire.records import Deflate, Inflate
+
+
+class CleaningStopped(Kafka2011Error):
+    """The log was cut, deleted or closed while it was cleaned; nothing is changed."""
 
 
 def clean_log(
@@ -28,14 +34,19 @@ def clean_log(
     inflate: Inflate,
     deflate: Deflate,
     *,
-    most_keys: int = DEFAULT_MAP_KEYS,
+    most_bytes: int = DEFAULT_MAP_BYTES,
+    pace: Pace = unhurried,
 ) -> tuple[int, CleanerStats]:
-    """One round; the offset up to which the log is clean now, and what it cost."""
-    found = build_map(log, first_dirty, first_uncleanable, inflate, most_keys)
+    """One round; the offset up to which the log is clean now, and what it cost. Raises CleaningStopped.
+
+    ``pace`` is called with the bytes of each batch that was worked on, and may wait.
+    """
+    found = build_map(log, first_dirty, first_uncleanable, inflate, most_bytes, pace)
     rewriter = Rewriter(log, found, log.clock.wall_ms(), inflate, deflate)
-    old = [segment for segment in log.segments[:-1] if segment.base_offset < found.end]
+    with log.lock:
+        old = [segment for segment in log.segments[:-1] if segment.base_offset < found.end]
     for group in _groups(old, log.config.segment_bytes):
-        cleaned = _write(log, group, rewriter)
+        cleaned = _write(log, group, rewriter, pace)
         _replace(log, group, cleaned)
     return found.end, rewriter.stats
 
@@ -56,58 +67,51 @@ def _groups(segments: list[Segment], most_bytes: int) -> list[list[Segment]]:
     return groups
 
 
-def _write(log: ModernLog, group: list[Segment], rewriter: Rewriter) -> Segment:
+def _write(log: ModernLog, group: list[Segment], rewriter: Rewriter, pace: Pace) -> Segment:
     """The cleaned segment of a group, under the name of its first one."""
+    Segment(log.directory, group[0].base_offset, log.config, suffix=CLEANED).remove()
     cleaned = Segment(log.directory, group[0].base_offset, log.config, suffix=CLEANED)
-    for path in cleaned.paths:
-        path.unlink(missing_ok=True)
-    cleaned = Segment(log.directory, group[0].base_offset, log.config, suffix=CLEANED)
-    cleaned.index.load()
-    cleaned.time_index.load()
-    for segment in group:
-        for header, batch, entry in rewriter.clean(segment):
-            cleaned.append(batch, header.last_offset, (header.max_timestamp, header.last_offset))
-            if entry is not None:
-                cleaned.txn_index.append(entry)
-    cleaned.finish()
-    cleaned.flush()
-    times = os.stat(group[-1].path)
+    try:
+        cleaned.create()
+        for segment in group:
+            for header, batch, entry in rewriter.clean(segment):
+                if batch is not None:
+                    cleaned.append(batch, header.last_offset, (header.max_timestamp, header.last_offset))
+                if entry is not None:
+                    cleaned.txn_index.append(entry)
+                pace(header.size)
+        cleaned.finish()
+        cleaned.flush()
+        times = os.stat(group[-1].path)
+    except FileNotFoundError as error:
+        cleaned.remove()
+        raise CleaningStopped(f"{log} lost a segment while it was cleaned: {error}") from error
+    except BaseException:
+        cleaned.remove()
+        raise
     os.utime(cleaned.path, ns=(times.st_atime_ns, times.st_mtime_ns))
     fail_point("modern.clean.after_write")
     return cleaned
 
 
 def _replace(log: ModernLog, group: list[Segment], cleaned: Segment) -> None:
-    cleaned.close()
-    for path in cleaned.paths:
-        if path.exists():
-            _rename(path, SWAP)
-            fail_point("modern.clean.between_swaps")
-    sync_directory(log.directory)
-    fail_point("modern.clean.after_swap")
+    with log.rewriting:
+        if any(segment not in log.segments for segment in group):
+            cleaned.remove()
+            raise CleaningStopped(f"{log} was cut while it was cleaned")
+        cleaned.rename(SWAP)
+        sync_directory(log.directory)
+        fail_point("modern.clean.after_swap")
+        with log.lock:
+            for segment in group:
+                segment.rename(DELETED)
+            fail_point("modern.clean.after_deleted")
+            cleaned.rename("")
+            first = log.segments.index(group[0])
+            log.segments = [*log.segments[:first], cleaned, *log.segments[first + len(group) :]]
+        fail_point("modern.clean.after_rename")
+        sync_directory(log.directory)
     for segment in group:
-        for path in segment.paths:
-            if path.exists():
-                os.rename(path, path.with_name(path.name + DELETED))
-    fail_point("modern.clean.after_deleted")
-    for path in Segment(log.directory, cleaned.base_offset, log.config, suffix=SWAP).paths:
-        if path.exists():
-            os.rename(path, path.with_suffix(""))
-    sync_directory(log.directory)
-    fail_point("modern.clean.after_rename")
-    new = Segment(log.directory, cleaned.base_offset, log.config)
-    new.load_indexes()
-    first = log.segments.index(group[0])
-    log.segments[first : first + len(group)] = [new]
-    for segment in group:
-        segment.close()
-        if segment.base_offset != new.base_offset:
+        segment.remove()
+        if segment.base_offset != cleaned.base_offset:
             log.snapshots.remove(segment.base_offset)
-    for name in os.listdir(log.directory):
-        parsed = parse_name(name)
-        if parsed is not None and parsed[2] == DELETED:
-            (log.directory / name).unlink()
-
-
-def _rename(path: Path, suffix: str) -> None:
-    os.rename(path, path.with_suffix(suffix))

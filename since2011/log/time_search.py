@@ -20,6 +20,11 @@ class Found(NamedTuple):
 
 def first_at_or_after(log: ModernLog, timestamp: int, inflate: Inflate) -> Found | None:
     """The first record stamped ``timestamp`` or later; markers count as records."""
+    with log.lock:
+        return _first_at_or_after(log, timestamp, inflate)
+
+
+def _first_at_or_after(log: ModernLog, timestamp: int, inflate: Inflate) -> Found | None:
     for segment in log.segments:
         if segment.largest_timestamp < timestamp:
             continue

@@ -9,23 +9,27 @@ from __future__ import annotations
 
 from since2011.log.log import ModernLog
 from since2011.log.producer_replay import restore_producers
-from since2011.log.segment import Segment
 
 
 def truncate_to(log: ModernLog, offset: int) -> bool:
     """Forget everything from ``offset`` on; True if there was anything."""
     if offset < 0:
         raise ValueError(f"{log} cannot be cut at offset {offset}")
+    with log.rewriting, log.lock:
+        return _truncate_to(log, offset)
+
+
+def _truncate_to(log: ModernLog, offset: int) -> bool:
     log.epochs.truncate_end(min(offset, log.log_end_offset))
     if offset >= log.log_end_offset:
         return False
     if offset < log.segments[0].base_offset:
-        start_at(log, offset)
+        _start_at(log, offset)
         return True
     beyond = [segment for segment in log.segments if segment.base_offset > offset]
     log.segments = log.segments[: len(log.segments) - len(beyond)]
     for segment in beyond:
-        _remove(segment)
+        segment.remove()
     log.log_end_offset = log.active.truncate(offset)
     log.snapshots.remove_from(log.log_end_offset + 1)
     log.unstable.clear()
@@ -39,19 +43,17 @@ def truncate_to(log: ModernLog, offset: int) -> bool:
 
 def start_at(log: ModernLog, offset: int) -> None:
     """Forget everything and begin anew at ``offset``."""
+    with log.rewriting, log.lock:
+        _start_at(log, offset)
+
+
+def _start_at(log: ModernLog, offset: int) -> None:
     for segment in log.segments:
-        _remove(segment)
+        segment.remove()
     log.segments = []
     log.snapshots.remove_from(0)
     log.epochs.clear()
     log.producers.restore((), offset)
     log.unstable.clear()
     log.log_start_offset = log.log_end_offset = log.high_watermark = log.recovery_point = offset
-    log.n_unflushed = 0
     log.roll(offset)
-
-
-def _remove(segment: Segment) -> None:
-    segment.close()
-    for path in segment.paths:
-        path.unlink(missing_ok=True)

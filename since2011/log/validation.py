@@ -15,16 +15,18 @@ Pure: codecs and the clock are arguments.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from kafka2011.errors import InvalidMessage, Kafka2011Error, MessageTooLarge
 from since2011.log.settings import FOREVER, LogConfig
 from since2011.wire.record_batch import (
     APPEND_TIME,
+    ATTRIBUTES_AT,
     CODEC_MASK,
     NO_TIMESTAMP,
     BatchHeader,
     checked_header,
+    headers,
     stamp,
 )
 from since2011.wire.records import Deflate, Inflate, Record, decode_records, encode_records
@@ -35,9 +37,13 @@ CODECS = {"uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 class RecordListTooLarge(Kafka2011Error):
     """More bytes in one append than a segment may have."""
 
+    error_code: ClassVar[int] = 18
+
 
 class InvalidRecord(Kafka2011Error):
     """A batch that breaks a rule of the topic or of the protocol; ``records`` numbers the guilty ones."""
+
+    error_code: ClassVar[int] = 87
 
     def __init__(self, text: str, records: tuple[int, ...] = ()) -> None:
         self.records = records
@@ -47,11 +53,23 @@ class InvalidRecord(Kafka2011Error):
 class InvalidTimestamp(InvalidRecord):
     """A record stamped too far in the past or in the future."""
 
+    error_code: ClassVar[int] = 32
+
 
 class Prepared(NamedTuple):
     """Batches that may be stored, in a buffer of their own."""
 
     data: bytearray
+
+
+class Appended(NamedTuple):
+    """Where an append ended up. A duplicate's offsets are those of the batch that was there already."""
+
+    first_offset: int
+    last_offset: int
+    timestamp: int
+    """The largest timestamp as stored."""
+    duplicate: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +81,11 @@ class Validator:
     full: bool = False
     """Look inside every batch (``log.validate=full``)."""
 
+    def opens(self, data: bytes, config: LogConfig) -> bool:
+        """Whether the batch has to be opened, which may take long; it has at least a header."""
+        codec = data[ATTRIBUTES_AT + 1] & CODEC_MASK
+        return self._must_open(config, codec, CODECS.get(config.compression_type, codec))
+
     def prepare(self, data: bytes | bytearray | memoryview, config: LogConfig, now_ms: int) -> Prepared:
         """The one batch of a client, ready to be stored. Raises what a client is answered with."""
         if len(data) > config.max_message_bytes:
@@ -73,7 +96,7 @@ class Validator:
         _check_header(header)
         batch = bytearray(data[: header.size])
         wanted = CODECS.get(config.compression_type, header.codec)
-        if not self._must_open(config, header, wanted):
+        if not self._must_open(config, header.codec, wanted):
             if config.append_time:
                 stamp(batch, header.attributes | APPEND_TIME, now_ms)
             elif header.append_time:
@@ -86,9 +109,9 @@ class Validator:
             return Prepared(_restamped(batch, header, records, config, now_ms))
         return Prepared(self._encoded_anew(records, header, wanted, config, now_ms))
 
-    def _must_open(self, config: LogConfig, header: BatchHeader, wanted: int) -> bool:
+    def _must_open(self, config: LogConfig, codec: int, wanted: int) -> bool:
         bounded = config.message_timestamp_before_max_ms != FOREVER or config.message_timestamp_after_max_ms != FOREVER
-        return self.full or config.compacted or (bounded and not config.append_time) or wanted != header.codec
+        return self.full or config.compacted or (bounded and not config.append_time) or wanted != codec
 
     def _encoded_anew(
         self, records: list[Record], header: BatchHeader, codec: int, config: LogConfig, now_ms: int
@@ -114,6 +137,17 @@ class Validator:
                 f"is {config.max_message_bytes}"
             )
         return batch
+
+
+def continuing(data: bytes | bytearray, expected: int, where: str) -> list[tuple[int, BatchHeader]]:
+    """The whole batches of a leader's bytes, with their positions; they go on from offset ``expected``."""
+    found = []
+    for position, header in headers(data):
+        if header.base_offset < expected:
+            raise InvalidMessage(f"{where}: a batch of offset {header.base_offset} at the end, {expected}")
+        expected = header.next_offset
+        found.append((position, header))
+    return found
 
 
 def _check_header(header: BatchHeader) -> None:

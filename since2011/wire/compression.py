@@ -3,7 +3,7 @@
 Today's producers use gzip, snappy (raw, or in snappy-java's framing), lz4 frames and zstd. Whatever they use, no more
 than ``limit`` bytes are ever inflated: what a batch may hold is bounded, how well it compresses is not.
 
-Spec: modern-group-protocol §19 (codec numbers).
+See docs/modern-port.md (codec numbers).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("kafka2011", "zk_registry", "since2011", "consumers", "hadoop_etl")
+PACKAGES = ("kafka2011", "zk_registry", "since2011", "consumers", "hadoop_etl", "classroom")
 MAX_LINES = 350
 
 

@@ -32,7 +32,7 @@ def _left(quoted: re.Match[str]) -> str:
 
 def static_files() -> list[Path]:
     kinds = ("js", "css", "html")
-    return [path for kind in kinds for path in tracked(f"consumers/observatory/static/**.{kind}")]
+    return [path for kind in kinds for path in tracked(f"classroom/observatory/static/**.{kind}")]
 
 
 def test_no_line_is_too_wide() -> None:

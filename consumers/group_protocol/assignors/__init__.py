@@ -1,6 +1,6 @@
 """Assignors: who gets which partition, as pure functions found by name.
 
-Spec: modern-group-protocol §9. Register one's own with ``register``; a member then offers it by name.
+See docs/group-protocol.md. Register one's own with ``register``; a member then offers it by name.
 """
 
 from __future__ import annotations

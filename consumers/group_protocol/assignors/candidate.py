@@ -1,6 +1,6 @@
 """What an assignor is given and must return.
 
-Spec: modern-group-protocol §9. ``counts`` holds the partitions of each topic the leader knows; topics missing in
+See docs/group-protocol.md. ``counts`` holds the partitions of each topic the leader knows; topics missing in
 it are passed over.
 """
 

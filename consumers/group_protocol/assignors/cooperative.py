@@ -1,6 +1,6 @@
 """Cooperative sticky: the sticky balance, reached without anyone stopping what it keeps.
 
-Spec: modern-group-protocol §8, §9.3 step 4 (KIP-429).
+See docs/group-protocol.md step 4 (KIP-429).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Range and round robin: assignors without a memory.
 
-Spec: modern-group-protocol §9.1, §9.2.
+See docs/group-protocol.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Assignors that run in the broker (KIP-848).
 
-Spec: modern-group-protocol §9.4. Given what members wish, the partitions of each topic, and the current target.
+See docs/group-protocol.md. Given what members wish, the partitions of each topic, and the current target.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Sticky: as even as subscriptions allow, and within that, keep what was owned.
 
-Spec: modern-group-protocol §9.3. Equal subscriptions have quotas; unequal ones are balanced
+See docs/group-protocol.md. Equal subscriptions have quotas; unequal ones are balanced
 along shortest chains of moves.
 """
 

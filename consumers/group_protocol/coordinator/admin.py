@@ -1,17 +1,17 @@
 """DescribeGroups, ListGroups, DeleteGroups, ConsumerGroupDescribe, and groups that end.
 
-Spec: modern-group-protocol §2 (Dead), §11 (tombstones).
+See docs/group-protocol.md (Dead), §11 (tombstones).
 """
 
 from __future__ import annotations
 
 from functools import partial
 
-from consumers.group_protocol.coordinator.desk import Desk, nothing
 from consumers.group_protocol.coordinator.events import GroupRemoved
 from consumers.group_protocol.coordinator.group import ClassicGroup, State
 from consumers.group_protocol.coordinator.groups import Group, Groups
 from consumers.group_protocol.coordinator.records import group_key, offset_record
+from consumers.group_protocol.coordinator.replies import Replies, nothing
 from consumers.group_protocol.coordinator.requests import (
     ConsumerGroupDescribe,
     DeleteGroups,
@@ -32,20 +32,20 @@ from consumers.group_protocol.coordinator.results import (
     ListGroupsResult,
 )
 from consumers.group_protocol.coordinator.settings import Record
-from consumers.group_protocol.error_codes import ErrorCode
 from consumers.group_protocol.kip848.group import ConsumerGroup
 from consumers.group_protocol.kip848.records import group_tombstones
 from consumers.group_protocol.subscription import PROTOCOL_TYPE, Subscription, encode_assignment
+from since2011.wire.error_codes import ErrorCode
 
 
 class Admin:
     """Thread: one."""
 
-    def __init__(self, desk: Desk, groups: Groups) -> None:
-        self._desk, self._groups = desk, groups
+    def __init__(self, replies: Replies, groups: Groups) -> None:
+        self._replies, self._groups = replies, groups
 
     def describe(self, token: Token, request: DescribeGroups) -> None:
-        self._desk.answer(token, DescribeGroupsResult(tuple(self._describe_one(name) for name in request.groups)))
+        self._replies.answer(token, DescribeGroupsResult(tuple(self._describe_one(name) for name in request.groups)))
 
     def _describe_one(self, name: str) -> DescribedGroup:
         if not name:
@@ -72,7 +72,7 @@ class Admin:
 
     def describe_consumers(self, token: Token, request: ConsumerGroupDescribe) -> None:
         described = tuple(_describe_consumer_group(name, self._groups.consumer(name)) for name in request.groups)
-        self._desk.answer(token, ConsumerGroupDescribeResult(described))
+        self._replies.answer(token, ConsumerGroupDescribeResult(described))
 
     def list(self, token: Token, request: ListGroups) -> None:
         listed = [
@@ -84,7 +84,7 @@ class Admin:
             if (not request.states or each.state in request.states)
             and (not request.types or each.group_type in request.types)
         )
-        self._desk.answer(token, ListGroupsResult(ErrorCode.NONE, wanted))
+        self._replies.answer(token, ListGroupsResult(ErrorCode.NONE, wanted))
 
     def delete(self, token: Token, request: DeleteGroups) -> None:
         """Answer when every deletion is durable."""
@@ -101,12 +101,12 @@ class Admin:
 
         def answer() -> None:
             deleted = tuple(DeletedGroup(name, results[name]) for name in request.groups)
-            self._desk.answer(token, DeleteGroupsResult(deleted))
+            self._replies.answer(token, DeleteGroupsResult(deleted))
 
         for group in doomed:
             self._groups.discard(group)
-            self._desk.tell(GroupRemoved(group=group.name, reason="deleted"))
-            self._desk.append(
+            self._replies.tell(GroupRemoved(group=group.name, reason="deleted"))
+            self._replies.append(
                 group.name,
                 tombstones(group),
                 partial(settled, group.name, ErrorCode.NONE),
@@ -127,8 +127,8 @@ class Admin:
         """A group with no members and no offsets has nothing left to remember."""
         if not group.members and not group.book.appended and not _has_pending(group):
             self._groups.discard(group)
-            self._desk.append(group.name, tombstones(group), nothing, nothing)
-            self._desk.tell(GroupRemoved(group=group.name, reason="no members and no offsets left"))
+            self._replies.append(group.name, tombstones(group), nothing, nothing)
+            self._replies.tell(GroupRemoved(group=group.name, reason="no members and no offsets left"))
 
 
 def _has_pending(group: Group) -> bool:

@@ -1,6 +1,6 @@
 """What happens to groups, told once.
 
-Spec: modern-group-protocol §2 (states), §5 (timers), §12 (epochs).
+See docs/group-protocol.md (states), §5 (timers), §12 (epochs).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A classic group: its state, its members, and the questions the rules ask of it.
 
-Spec: modern-group-protocol §2.
+See docs/group-protocol.md.
 
     Empty               -> PreparingRebalance:   a member is added; its join is parked
     PreparingRebalance  -> CompletingRebalance:  all have joined, or the deadline passed; joins are answered
@@ -18,7 +18,7 @@ from enum import Enum
 from consumers.group_protocol.coordinator.member import Member
 from consumers.group_protocol.coordinator.offset_book import OffsetBook
 from consumers.group_protocol.coordinator.requests import JoinGroup, Protocol
-from consumers.group_protocol.error_codes import ErrorCode
+from since2011.wire.error_codes import ErrorCode
 
 
 class State(Enum):

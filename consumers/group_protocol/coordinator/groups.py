@@ -1,22 +1,22 @@
 """All groups of a coordinator, of both kinds, by name.
 
-Spec: modern-group-protocol §2, §12 (mixed groups are refused while someone is in them; an empty group changes kind).
+See docs/group-protocol.md (mixed groups are refused while someone is in them; an empty group changes kind).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from consumers.group_protocol.coordinator.desk import Desk, nothing
 from consumers.group_protocol.coordinator.group import ClassicGroup, State
 from consumers.group_protocol.coordinator.holdings import GROUP_OVERHEAD
 from consumers.group_protocol.coordinator.offset_book import OffsetBook
 from consumers.group_protocol.coordinator.records import group_key
+from consumers.group_protocol.coordinator.replies import Replies, nothing
 from consumers.group_protocol.coordinator.settings import Record
 from consumers.group_protocol.coordinator.timers import Timer
-from consumers.group_protocol.error_codes import ErrorCode
 from consumers.group_protocol.kip848.group import ConsumerGroup
 from consumers.group_protocol.kip848.records import group_tombstones
+from since2011.wire.error_codes import ErrorCode
 
 Group = ClassicGroup | ConsumerGroup
 
@@ -24,8 +24,8 @@ Group = ClassicGroup | ConsumerGroup
 class Groups:
     """Thread: one."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, replies: Replies) -> None:
+        self._replies = replies
         self._groups: dict[str, Group] = {}
 
     def __iter__(self) -> Iterator[Group]:
@@ -44,12 +44,12 @@ class Groups:
 
     def put(self, group: Group) -> None:
         self._groups[group.name] = group
-        self._desk.holdings.hold(group.name, "", GROUP_OVERHEAD + len(group.name))
+        self._replies.holdings.hold(group.name, "", GROUP_OVERHEAD + len(group.name))
 
     def discard(self, group: Group) -> None:
         if self._groups.get(group.name) is group:
             del self._groups[group.name]
-            self._desk.holdings.drop_group(group.name)
+            self._replies.holdings.drop_group(group.name)
             group.book.close()
 
     def discard_unborn(self, group: Group) -> bool:
@@ -58,7 +58,7 @@ class Groups:
             return False
         if group.pending or group.generation:
             return False
-        self._desk.timers.cancel(Timer("join", group.name))
+        self._replies.timers.cancel(Timer("join", group.name))
         self.discard(group)
         return True
 
@@ -70,8 +70,8 @@ class Groups:
         if before is not None:
             was_consumer = isinstance(before, ConsumerGroup)
             erased = group_tombstones(group.name) if was_consumer else [Record(group_key(group.name), None)]
-            self._desk.append(group.name, erased, nothing, nothing)
-            self._desk.holdings.drop_group(group.name)
+            self._replies.append(group.name, erased, nothing, nothing)
+            self._replies.holdings.drop_group(group.name)
         self.put(group)
 
     def book(self, name: str) -> OffsetBook:
@@ -103,8 +103,8 @@ class Groups:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE if self._is_full else self._classic(name, None)
 
     def _classic(self, name: str, before: Group | None) -> ClassicGroup:
-        book = OffsetBook(self._desk.holdings) if before is None else before.book
-        return ClassicGroup(name, book, state_ms=self._desk.wall_ms())
+        book = OffsetBook(self._replies.holdings) if before is None else before.book
+        return ClassicGroup(name, book, state_ms=self._replies.wall_ms())
 
     def consumer_for_heartbeat(self, name: str, *, create: bool) -> ConsumerGroup | ErrorCode:
         """The KIP-848 group to join or to heartbeat in, or why there is none; a new one is to be admitted."""
@@ -115,13 +115,13 @@ class Groups:
             return ErrorCode.GROUP_ID_NOT_FOUND
         if group is None and self._is_full:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        book = OffsetBook(self._desk.holdings) if group is None else group.book
-        made = ConsumerGroup(name, book, state_ms=self._desk.wall_ms())
+        book = OffsetBook(self._replies.holdings) if group is None else group.book
+        made = ConsumerGroup(name, book, state_ms=self._replies.wall_ms())
         if group is not None:
             made.epoch = made.target_epoch = group.generation
         return made
 
     @property
     def _is_full(self) -> bool:
-        settings, held = self._desk.settings, self._desk.holdings.total
+        settings, held = self._replies.settings, self._replies.holdings.total
         return len(self._groups) >= settings.max_groups or held + GROUP_OVERHEAD > settings.max_groups_bytes

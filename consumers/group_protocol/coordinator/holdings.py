@@ -7,7 +7,7 @@ leave removes it, so it is counted when it comes and when it goes, and refused b
     its group has too much      81 GROUP_MAX_SIZE_REACHED
     the broker has too much     15 COORDINATOR_NOT_AVAILABLE: clients come back; what is small is taken for longer
 
-Spec: modern-group-protocol §13 (group.max.size), §20 (codes). Real Kafka counts members, not bytes. Thread: one.
+See docs/group-protocol.md (group.max.size), §20 (codes). Real Kafka counts members, not bytes. Thread: one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from consumers.group_protocol.coordinator.settings import GroupSettings
-from consumers.group_protocol.error_codes import ErrorCode
+from since2011.wire.error_codes import ErrorCode
 
 MAX_NAME = 255
 """Bytes of a group's or member's name; Kafka has a limit for topics and for group.instance.id (249), none for these."""

@@ -1,11 +1,10 @@
 """JoinGroup: the rules, from top to bottom; the first that applies answers.
 
-Spec: modern-group-protocol §3.2 (numbered rules), §6 (member ids), §7 (static members).
+See docs/group-protocol.md (numbered rules), §6 (member ids), §7 (static members).
 """
 
 from __future__ import annotations
 
-from consumers.group_protocol.coordinator.desk import Desk
 from consumers.group_protocol.coordinator.events import MemberAdded, StaticMemberReplaced
 from consumers.group_protocol.coordinator.group import ClassicGroup, State
 from consumers.group_protocol.coordinator.groups import Groups
@@ -13,10 +12,11 @@ from consumers.group_protocol.coordinator.holdings import MAX_INSTANCE, MEMBER_O
 from consumers.group_protocol.coordinator.member import Member
 from consumers.group_protocol.coordinator.rebalance import Rebalance
 from consumers.group_protocol.coordinator.records import group_record
+from consumers.group_protocol.coordinator.replies import Replies
 from consumers.group_protocol.coordinator.requests import JoinGroup, Token
 from consumers.group_protocol.coordinator.results import JoinGroupResult
 from consumers.group_protocol.coordinator.timers import Timer
-from consumers.group_protocol.error_codes import ErrorCode
+from since2011.wire.error_codes import ErrorCode
 
 HANDSHAKE_VERSION = 4
 """From here on a new dynamic member first gets an id and joins with it only in a second request (KIP-394)."""
@@ -26,8 +26,8 @@ SKIP_ASSIGNMENT_VERSION = 9
 class Joining:
     """Thread: one."""
 
-    def __init__(self, desk: Desk, groups: Groups, rebalance: Rebalance) -> None:
-        self._desk, self._groups, self._rebalance = desk, groups, rebalance
+    def __init__(self, replies: Replies, groups: Groups, rebalance: Rebalance) -> None:
+        self._replies, self._groups, self._rebalance = replies, groups, rebalance
 
     def join(self, token: Token, request: JoinGroup) -> None:
         """Answer now, or park until the join phase ends."""
@@ -47,7 +47,7 @@ class Joining:
             self._join_with_id(token, group, request)
 
     def _refusal(self, request: JoinGroup) -> ErrorCode:
-        settings = self._desk.settings
+        settings = self._replies.settings
         if not is_name(request.group):
             return ErrorCode.INVALID_GROUP_ID
         if not settings.min_session_ms <= request.session_ms <= settings.max_session_ms:  # 1
@@ -55,22 +55,22 @@ class Joining:
         is_named = is_name(request.protocol_type or "-") and is_name(request.instance or "-", MAX_INSTANCE)
         if not is_named or request.rebalance_ms < 0:
             return ErrorCode.INVALID_REQUEST
-        return self._desk.holdings.refusal(request.group, request.member, Member.of(request.member, request).size)
+        return self._replies.holdings.refusal(request.group, request.member, Member.of(request.member, request).size)
 
     def _group_refusal(self, group: ClassicGroup, request: JoinGroup) -> ErrorCode:
-        if not group.has_room_for(request.member, self._desk.settings.max_group_size):  # 3
+        if not group.has_room_for(request.member, self._replies.settings.max_group_size):  # 3
             return ErrorCode.GROUP_MAX_SIZE_REACHED
         if group.state is State.DEAD:  # 4
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         if not group.is_compatible(request):  # 5
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        if not request.member and len(group.members) + len(group.pending) >= self._desk.settings.max_group_size:
+        if not request.member and len(group.members) + len(group.pending) >= self._replies.settings.max_group_size:
             known = group.instances.get(request.instance or "")
             return ErrorCode.NONE if known else ErrorCode.GROUP_MAX_SIZE_REACHED
         return ErrorCode.NONE
 
     def _refuse(self, token: Token, request: JoinGroup, error: ErrorCode) -> None:
-        self._desk.answer(token, JoinGroupResult(error, member=request.member))
+        self._replies.answer(token, JoinGroupResult(error, member=request.member))
 
     # Without a member id
 
@@ -79,23 +79,23 @@ class Joining:
             if request.instance in group.instances:
                 self._replace_static(token, group, request)
             else:
-                self._add(token, group, request, self._desk.new_member_id(request.instance))
+                self._add(token, group, request, self._replies.new_member_id(request.instance))
             return
-        member_id = self._desk.new_member_id(request.client_id)
+        member_id = self._replies.new_member_id(request.client_id)
         if request.version < HANDSHAKE_VERSION:  # 7
             self._add(token, group, request, member_id)
             return
         group.pending.add(member_id)  # 6
-        self._desk.holdings.hold(group.name, member_id, MEMBER_OVERHEAD + len(member_id))
-        self._desk.arm(Timer("pending", group.name, member_id), request.session_ms)
-        self._desk.answer(token, JoinGroupResult(ErrorCode.MEMBER_ID_REQUIRED, member=member_id))
+        self._replies.holdings.hold(group.name, member_id, MEMBER_OVERHEAD + len(member_id))
+        self._replies.arm(Timer("pending", group.name, member_id), request.session_ms)
+        self._replies.answer(token, JoinGroupResult(ErrorCode.MEMBER_ID_REQUIRED, member=member_id))
 
     def _add(self, token: Token, group: ClassicGroup, request: JoinGroup, member_id: str) -> None:
         member = Member.of(member_id, request)
         group.add(member, request.protocol_type)
-        self._desk.holdings.hold(group.name, member_id, member.size)
-        self._desk.arm(Timer("session", group.name, member_id), self._desk.settings.new_member_join_ms)
-        self._desk.tell(MemberAdded(group=group.name, member=member_id, instance=request.instance))
+        self._replies.holdings.hold(group.name, member_id, member.size)
+        self._replies.arm(Timer("session", group.name, member_id), self._replies.settings.new_member_join_ms)
+        self._replies.tell(MemberAdded(group=group.name, member=member_id, instance=request.instance))
         group.newcomer = True
         self._park(token, group, member, "a member joined")
 
@@ -104,7 +104,7 @@ class Joining:
         assert request.instance is not None
         member = group.members[group.instances[request.instance]]
         old_id, old_protocols, leader_before = member.id, member.protocols, group.leader
-        new_id = self._desk.new_member_id(request.instance)
+        new_id = self._replies.new_member_id(request.instance)
         self._rebalance.fence(member, ErrorCode.FENCED_INSTANCE_ID)
         self._rename(group, member, new_id)
         self._update(group, member, request)
@@ -115,7 +115,7 @@ class Joining:
         leader = leader_before if request.version < SKIP_ASSIGNMENT_VERSION else None
 
         def durable(_now: float) -> None:
-            self._desk.answer(token, self._rebalance.joined(group, new_id, leader))
+            self._replies.answer(token, self._rebalance.joined(group, new_id, leader))
 
         def undo(_now: float) -> None:
             if group.members.get(new_id) is member:
@@ -123,17 +123,18 @@ class Joining:
                 self._rename(group, member, old_id)
             self._refuse(token, request, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
-        self._desk.append(group.name, [group_record(group)], durable, undo)
+        self._replies.append(group.name, [group_record(group)], durable, undo)
 
     def _rename(self, group: ClassicGroup, member: Member, new_id: str) -> None:
         assert member.instance is not None
         before = member.id
-        self._desk.timers.cancel(Timer("session", group.name, before))
-        self._desk.holdings.drop(group.name, before)
+        self._replies.timers.cancel(Timer("session", group.name, before))
+        self._replies.holdings.drop(group.name, before)
         group.rename(member, new_id)
-        self._desk.holdings.hold(group.name, new_id, member.size)
+        self._replies.holdings.hold(group.name, new_id, member.size)
         self._rebalance.restart_session(group, member)
-        self._desk.tell(StaticMemberReplaced(group=group.name, instance=member.instance, before=before, after=new_id))
+        replaced = StaticMemberReplaced(group=group.name, instance=member.instance, before=before, after=new_id)
+        self._replies.tell(replaced)
 
     # With a member id
 
@@ -143,7 +144,7 @@ class Joining:
                 self._refuse(token, request, ErrorCode.INVALID_REQUEST)
                 return
             group.pending.discard(request.member)
-            self._desk.timers.cancel(Timer("pending", group.name, request.member))
+            self._replies.timers.cancel(Timer("pending", group.name, request.member))
             self._add(token, group, request, request.member)
             return
         error = group.validate(request.member, request.instance)  # 10
@@ -157,14 +158,14 @@ class Joining:
             # The answer was lost on the way: repeat it instead of disturbing everyone.
             member.is_new = False
             self._rebalance.restart_session(group, member)
-            self._desk.answer(token, self._rebalance.joined(group, member.id))
+            self._replies.answer(token, self._rebalance.joined(group, member.id))
             return
         self._update(group, member, request)
         self._park(token, group, member, "the leader joined again" if same else "a member changed its subscription")
 
     def _update(self, group: ClassicGroup, member: Member, request: JoinGroup) -> None:
         member.update(request)
-        self._desk.holdings.hold(group.name, member.id, member.size)
+        self._replies.holdings.hold(group.name, member.id, member.size)
 
     def abandoned(self, token: Token) -> None:
         """The connection that waits for this answer is gone.
@@ -173,7 +174,7 @@ class Joining:
         least of all: what it brought is released at once. If it comes back under the id it was given it is told 25, and
         joins anew.
         """
-        group_name, member_id = self._desk.forget(token) or ("", "")
+        group_name, member_id = self._replies.forget(token) or ("", "")
         group = self._groups.classic(group_name)
         member = None if group is None else group.members.get(member_id)
         if group is None or member is None or not member.is_new or not member.joining:
@@ -184,10 +185,10 @@ class Joining:
             self._rebalance.after_removal(group, reason)
 
     def _park(self, token: Token, group: ClassicGroup, member: Member, reason: str) -> None:
-        self._desk.forget(member.join_token)
+        self._replies.forget(member.join_token)
         if group.state is not State.PREPARING:
             self._rebalance.prepare(group, reason)
         member.joining, member.join_token = True, token
-        self._desk.park(token, group.name, member.id)
+        self._replies.park(token, group.name, member.id)
         if not group.is_initial:
             self._rebalance.maybe_complete_join(group)

@@ -1,6 +1,6 @@
 """A member of a classic group, with its parked requests as state.
 
-Spec: modern-group-protocol §2, §5, §7.
+See docs/group-protocol.md.
 """
 
 from __future__ import annotations

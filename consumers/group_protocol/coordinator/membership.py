@@ -1,15 +1,15 @@
 """SyncGroup, Heartbeat and LeaveGroup.
 
-Spec: modern-group-protocol §3.3, §3.4, §3.5.
+See docs/group-protocol.md.
 """
 
 from __future__ import annotations
 
-from consumers.group_protocol.coordinator.desk import Desk
 from consumers.group_protocol.coordinator.group import ClassicGroup, State
 from consumers.group_protocol.coordinator.groups import Groups
 from consumers.group_protocol.coordinator.rebalance import Rebalance
 from consumers.group_protocol.coordinator.records import group_record
+from consumers.group_protocol.coordinator.replies import Replies
 from consumers.group_protocol.coordinator.requests import Heartbeat, LeaveGroup, LeavingMember, SyncGroup, Token
 from consumers.group_protocol.coordinator.results import (
     HeartbeatResult,
@@ -18,14 +18,14 @@ from consumers.group_protocol.coordinator.results import (
     SyncGroupResult,
 )
 from consumers.group_protocol.coordinator.timers import Timer
-from consumers.group_protocol.error_codes import ErrorCode
+from since2011.wire.error_codes import ErrorCode
 
 
 class Membership:
     """Thread: one."""
 
-    def __init__(self, desk: Desk, groups: Groups, rebalance: Rebalance) -> None:
-        self._desk, self._groups, self._rebalance = desk, groups, rebalance
+    def __init__(self, replies: Replies, groups: Groups, rebalance: Rebalance) -> None:
+        self._replies, self._groups, self._rebalance = replies, groups, rebalance
 
     def _find(
         self, group_id: str, member: str, instance: str | None, generation: int
@@ -53,18 +53,18 @@ class Membership:
                 error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
             elif group.state is State.PREPARING:
                 error = ErrorCode.REBALANCE_IN_PROGRESS
-            elif sum(len(each.assignment) for each in request.assignments) > self._desk.settings.max_group_bytes // 2:
+            elif _size(request) > self._replies.settings.max_group_bytes // 2:
                 error = ErrorCode.INVALID_REQUEST
         if group is None or error:
-            self._desk.answer(token, SyncGroupResult(error))
+            self._replies.answer(token, SyncGroupResult(error))
             return
         member = group.members[request.member]
         self._seen_sync(group, request.member)
         if group.state is State.STABLE:
             self._rebalance.restart_session(group, member)
-            self._desk.answer(token, SyncGroupResult(ErrorCode.NONE, member.assignment))
+            self._replies.answer(token, SyncGroupResult(ErrorCode.NONE, member.assignment))
             return
-        self._desk.forget(member.sync_token)
+        self._replies.forget(member.sync_token)
         member.syncing, member.sync_token = True, token
         if request.member == group.leader and group.logging != group.generation:
             self._log_assignment(group, {each.member: each.assignment for each in request.assignments})
@@ -72,7 +72,7 @@ class Membership:
     def _seen_sync(self, group: ClassicGroup, member_id: str) -> None:
         group.unsynced.discard(member_id)
         if not group.unsynced:
-            self._desk.timers.cancel(Timer("sync", group.name))
+            self._replies.timers.cancel(Timer("sync", group.name))
 
     def _log_assignment(self, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
         generation = group.logging = group.generation
@@ -89,7 +89,7 @@ class Membership:
                 group.logging = None
                 self._rebalance.prepare(group, "the assignment could not be logged")
 
-        self._desk.append(group.name, [group_record(group, assignments)], durable, failed)
+        self._replies.append(group.name, [group_record(group, assignments)], durable, failed)
 
     # Heartbeat
 
@@ -100,7 +100,7 @@ class Membership:
             self._rebalance.restart_session(group, group.members[request.member])
             if group.state is State.PREPARING:
                 error = ErrorCode.REBALANCE_IN_PROGRESS
-        self._desk.answer(token, HeartbeatResult(error))
+        self._replies.answer(token, HeartbeatResult(error))
 
     # LeaveGroup
 
@@ -114,9 +114,9 @@ class Membership:
         elif group.state is State.DEAD:
             error = ErrorCode.COORDINATOR_NOT_AVAILABLE
         else:
-            self._desk.answer(token, LeaveGroupResult(ErrorCode.NONE, self._leave_all(group, request.members)))
+            self._replies.answer(token, LeaveGroupResult(ErrorCode.NONE, self._leave_all(group, request.members)))
             return
-        self._desk.answer(token, LeaveGroupResult(error))
+        self._replies.answer(token, LeaveGroupResult(error))
 
     def _leave_all(self, group: ClassicGroup, leaving: tuple[LeavingMember, ...]) -> tuple[LeftMember, ...]:
         n_before = len(group.members)
@@ -133,8 +133,8 @@ class Membership:
             member_id = group.instances.get(leaving.instance, "")
         if member_id in group.pending:
             group.pending.discard(member_id)
-            self._desk.holdings.drop(group.name, member_id)
-            self._desk.timers.cancel(Timer("pending", group.name, member_id))
+            self._replies.holdings.drop(group.name, member_id)
+            self._replies.timers.cancel(Timer("pending", group.name, member_id))
             return ErrorCode.NONE
         error = group.validate(member_id, leaving.instance)
         if not error:
@@ -144,3 +144,7 @@ class Membership:
 
 def _same(stated: str | None, actual: str | None) -> bool:
     return stated is None or stated == actual
+
+
+def _size(request: SyncGroup) -> int:
+    return sum(len(each.assignment) for each in request.assignments)

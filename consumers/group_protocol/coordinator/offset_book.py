@@ -1,6 +1,6 @@
 """The offsets of one group: what was committed, and what of it is durable.
 
-Spec: modern-group-protocol §3.6, §3.7, §11. Fetches read ``durable`` only, so no one resumes from an offset that a
+See docs/group-protocol.md. Fetches read ``durable`` only, so no one resumes from an offset that a
 crash may still take back; deletion and expiry work on ``appended``, so nothing on its way to disk survives them.
 """
 
@@ -21,6 +21,8 @@ class CommittedOffset:
     leader_epoch: int
     metadata: str
     commit_ms: int
+    expire_ms: int = -1
+    """When it is over, where the member said so itself (OffsetCommit 2 to 4); -1: by the broker's retention."""
 
 
 class OffsetBook:
@@ -31,11 +33,6 @@ class OffsetBook:
         self._size = 0
         self.appended: dict[TopicPartition, CommittedOffset] = {}
         self.durable: dict[TopicPartition, CommittedOffset] = {}
-
-    def commit_ms(self, partition: TopicPartition, now_ms: int) -> int:
-        """The time to note for a commit: later than the last one's, though that was taken by another's clock."""
-        before = self.appended.get(partition)
-        return now_ms if before is None else max(now_ms, before.commit_ms + 1)
 
     def append(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
         """These are written but may not survive a crash."""

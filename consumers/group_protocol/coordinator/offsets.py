@@ -1,19 +1,19 @@
 """OffsetCommit, OffsetFetch, OffsetDelete, and offsets growing old.
 
-Spec: modern-group-protocol §3.6, §3.7, §11. A commit is answered once it is durable, and a fetch sees
+See docs/group-protocol.md. A commit is answered once it is durable, and a fetch sees
 durable commits only.
 """
 
 from __future__ import annotations
 
-from consumers.group_protocol.coordinator.desk import Desk, nothing
 from consumers.group_protocol.coordinator.events import OffsetsExpired
-from consumers.group_protocol.coordinator.group import ClassicGroup, State
+from consumers.group_protocol.coordinator.group import State
 from consumers.group_protocol.coordinator.groups import Group, Groups
 from consumers.group_protocol.coordinator.holdings import is_name
 from consumers.group_protocol.coordinator.offset_book import CommittedOffset
 from consumers.group_protocol.coordinator.rebalance import Rebalance
 from consumers.group_protocol.coordinator.records import offset_record
+from consumers.group_protocol.coordinator.replies import Replies, nothing
 from consumers.group_protocol.coordinator.requests import (
     OffsetCommit,
     OffsetDelete,
@@ -28,10 +28,10 @@ from consumers.group_protocol.coordinator.results import (
     OffsetFetchResult,
     PartitionResult,
 )
-from consumers.group_protocol.error_codes import ErrorCode
 from consumers.group_protocol.kip848.group import ConsumerGroup
 from consumers.group_protocol.subscription import PROTOCOL_TYPE, topics_of
 from kafka2011.types import TopicPartition
+from since2011.wire.error_codes import ErrorCode
 
 EPOCH_VERSION = 9
 """OffsetCommit from here on knows member epochs (KIP-848)."""
@@ -40,8 +40,8 @@ EPOCH_VERSION = 9
 class Offsets:
     """Thread: one."""
 
-    def __init__(self, desk: Desk, groups: Groups, rebalance: Rebalance) -> None:
-        self._desk, self._groups, self._rebalance = desk, groups, rebalance
+    def __init__(self, replies: Replies, groups: Groups, rebalance: Rebalance) -> None:
+        self._replies, self._groups, self._rebalance = replies, groups, rebalance
 
     # Commit
 
@@ -52,15 +52,16 @@ class Offsets:
         if isinstance(group, ErrorCode) or all(errors):
             self._answer_commit(token, request, errors)  # a group nothing was accepted of is none
             return
-        book, now_ms = group.book, self._desk.wall_ms()
+        book, now_ms = group.book, self._replies.wall_ms()
+        expire_ms = -1 if request.retention_ms < 0 else now_ms + request.retention_ms
         accepted = {
-            (partition := TopicPartition(each.topic, each.partition)): CommittedOffset(
-                each.offset, each.leader_epoch, each.metadata or "", book.commit_ms(partition, now_ms)
+            TopicPartition(each.topic, each.partition): CommittedOffset(
+                each.offset, each.leader_epoch, each.metadata or "", now_ms, expire_ms
             )
             for each, refused in zip(request.offsets, errors, strict=True)
             if not refused
         }
-        if self._desk.holdings.offsets + book.growth(accepted) > self._desk.settings.max_offsets_bytes:
+        if self._replies.holdings.offsets + book.growth(accepted) > self._replies.settings.max_offsets_bytes:
             self._answer_commit(token, request, [each or ErrorCode.INVALID_COMMIT_OFFSET_SIZE for each in errors])
             return
         lost = [each or ErrorCode.COORDINATOR_NOT_AVAILABLE for each in errors]
@@ -72,12 +73,12 @@ class Offsets:
 
         book.append(accepted)
         records = [offset_record(group.name, partition, each) for partition, each in accepted.items()]
-        self._desk.append(group.name, records, durable, lambda _now: self._answer_commit(token, request, lost))
+        self._replies.append(group.name, records, durable, lambda _now: self._answer_commit(token, request, lost))
 
     def _answer_commit(self, token: Token, request: OffsetCommit, errors: list[ErrorCode]) -> None:
         each = zip(request.offsets, errors, strict=True)
         results = tuple(PartitionResult(offset.topic, offset.partition, error) for offset, error in each)
-        self._desk.answer(token, OffsetCommitResult(results))
+        self._replies.answer(token, OffsetCommitResult(results))
 
     def _group_to_commit_to(self, request: OffsetCommit) -> Group | ErrorCode:
         if not is_name(request.group):
@@ -107,9 +108,9 @@ class Offsets:
         return ErrorCode.REBALANCE_IN_PROGRESS if group.state is State.COMPLETING else ErrorCode.NONE
 
     def _offset_refusal(self, offset: OffsetToCommit) -> ErrorCode:
-        if len((offset.metadata or "").encode()) > self._desk.settings.offset_metadata_max_size:
+        if len((offset.metadata or "").encode()) > self._replies.settings.offset_metadata_max_size:
             return ErrorCode.OFFSET_METADATA_TOO_LARGE
-        count = self._desk.topics.partition_count(offset.topic)
+        count = self._replies.topics.partition_count(offset.topic)
         if count is None or not 0 <= offset.partition < count:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return ErrorCode.NONE
@@ -126,11 +127,11 @@ class Offsets:
             elif request.member_epoch != member.epoch:
                 error = ErrorCode.STALE_MEMBER_EPOCH
         if error:
-            self._desk.answer(token, OffsetFetchResult(error))
+            self._replies.answer(token, OffsetFetchResult(error))
             return
         durable = group.book.durable if group else {}
         wanted = sorted(durable) if request.partitions is None else request.partitions
-        self._desk.answer(
+        self._replies.answer(
             token, OffsetFetchResult(ErrorCode.NONE, tuple(_fetched(each, durable.get(each)) for each in wanted))
         )
 
@@ -140,11 +141,11 @@ class Offsets:
         group = self._groups.get(request.group)
         if group is None or not request.group:
             error = ErrorCode.GROUP_ID_NOT_FOUND if request.group else ErrorCode.INVALID_GROUP_ID
-            self._desk.answer(token, OffsetDeleteResult(error))
+            self._replies.answer(token, OffsetDeleteResult(error))
             return
         subscribed = subscribed_topics(group)
         if subscribed is None:
-            self._desk.answer(token, OffsetDeleteResult(ErrorCode.NON_EMPTY_GROUP))
+            self._replies.answer(token, OffsetDeleteResult(ErrorCode.NON_EMPTY_GROUP))
             return
         results = tuple(
             PartitionResult(
@@ -157,25 +158,28 @@ class Offsets:
         doomed = [each for each in request.partitions if each.topic not in subscribed and each in group.book.appended]
         answer = OffsetDeleteResult(ErrorCode.NONE, results)
         group.book.delete(doomed)
-        self._desk.append(
+        self._replies.append(
             group.name,
             [offset_record(group.name, each, None) for each in doomed],
-            lambda _now: self._desk.answer(token, answer),
-            lambda _now: self._desk.answer(token, OffsetDeleteResult(ErrorCode.COORDINATOR_NOT_AVAILABLE)),
+            lambda _now: self._replies.answer(token, answer),
+            lambda _now: self._replies.answer(token, OffsetDeleteResult(ErrorCode.COORDINATOR_NOT_AVAILABLE)),
         )
 
     # Expiry
 
     def expire(self, group: Group) -> None:
         """Drop what nobody has used for the retention time."""
-        limit = self._desk.wall_ms() - self._desk.settings.offsets_retention_ms
+        now_ms = self._replies.wall_ms()
+        limit = now_ms - self._replies.settings.offsets_retention_ms
         is_empty = not group.members
         subscribed = subscribed_topics(group)
         doomed = []
         for partition, committed in group.book.appended.items():
-            if is_empty:
-                # A group of consumers ages from the moment it became empty, a simple one from each commit.
-                simple = isinstance(group, ClassicGroup) and not group.protocol_type
+            if committed.expire_ms >= 0:
+                is_old = committed.expire_ms <= now_ms
+            elif is_empty:
+                # A classic group ages from the moment it became empty, a simple one or KIP-848's from each commit.
+                simple = isinstance(group, ConsumerGroup) or not group.protocol_type
                 is_old = (committed.commit_ms if simple else max(group.state_ms, committed.commit_ms)) <= limit
             else:
                 unused = subscribed is not None and partition.topic not in subscribed
@@ -184,8 +188,8 @@ class Offsets:
                 doomed.append(partition)
         if doomed:
             group.book.delete(doomed)
-            self._desk.append(group.name, [offset_record(group.name, p, None) for p in doomed], nothing, nothing)
-            self._desk.tell(OffsetsExpired(group=group.name, n_offsets=len(doomed)))
+            self._replies.append(group.name, [offset_record(group.name, p, None) for p in doomed], nothing, nothing)
+            self._replies.tell(OffsetsExpired(group=group.name, n_offsets=len(doomed)))
 
 
 def _consumer_refusal(group: ConsumerGroup, request: OffsetCommit) -> ErrorCode:

@@ -1,26 +1,26 @@
 """The classic rebalance: from someone coming or going to a new generation.
 
-Spec: modern-group-protocol §2, §5. Three timers drive it: the join phase's deadline, the sync deadline, and the
+See docs/group-protocol.md. Three timers drive it: the join phase's deadline, the sync deadline, and the
 session of each member.
 """
 
 from __future__ import annotations
 
-from consumers.group_protocol.coordinator.desk import Desk, nothing
 from consumers.group_protocol.coordinator.events import GroupStateChanged, MemberRemoved
 from consumers.group_protocol.coordinator.group import ClassicGroup, State
 from consumers.group_protocol.coordinator.member import Member
 from consumers.group_protocol.coordinator.records import group_record
+from consumers.group_protocol.coordinator.replies import Replies, nothing
 from consumers.group_protocol.coordinator.results import JoinedMember, JoinGroupResult, SyncGroupResult
 from consumers.group_protocol.coordinator.timers import Timer
-from consumers.group_protocol.error_codes import ErrorCode
+from since2011.wire.error_codes import ErrorCode
 
 
 class Rebalance:
     """Moves groups between their states. Thread: one."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, replies: Replies) -> None:
+        self._replies = replies
 
     # Preparing
 
@@ -30,16 +30,16 @@ class Rebalance:
             for member in group.members.values():
                 self._give(group, member, b"")
                 self._answer_sync(member, ErrorCode.REBALANCE_IN_PROGRESS)
-        self._desk.timers.cancel(Timer("sync", group.name))
+        self._replies.timers.cancel(Timer("sync", group.name))
         group.is_initial = group.state is State.EMPTY
         self._move(group, State.PREPARING, reason)
         if group.is_initial:
-            delay_ms = self._desk.settings.initial_rebalance_delay_ms
+            delay_ms = self._replies.settings.initial_rebalance_delay_ms
             group.newcomer = False
             group.initial_remaining_ms = max(group.rebalance_ms - delay_ms, 0)
-            self._desk.arm(Timer("join", group.name), delay_ms)
+            self._replies.arm(Timer("join", group.name), delay_ms)
         else:
-            self._desk.arm(Timer("join", group.name), group.rebalance_ms)
+            self._replies.arm(Timer("join", group.name), group.rebalance_ms)
 
     def maybe_complete_join(self, group: ClassicGroup) -> None:
         """End the join phase when everyone known has joined and nobody is about to."""
@@ -49,10 +49,10 @@ class Rebalance:
     def join_deadline(self, group: ClassicGroup) -> None:
         """The join phase took as long as it may; the initial one is prolonged while members keep arriving (§5)."""
         if group.is_initial and group.newcomer and group.initial_remaining_ms > 0:
-            delay_ms = min(self._desk.settings.initial_rebalance_delay_ms, group.initial_remaining_ms)
+            delay_ms = min(self._replies.settings.initial_rebalance_delay_ms, group.initial_remaining_ms)
             group.newcomer = False
             group.initial_remaining_ms -= delay_ms
-            self._desk.arm(Timer("join", group.name), delay_ms)
+            self._replies.arm(Timer("join", group.name), delay_ms)
         else:
             self._complete_join(group)
 
@@ -61,14 +61,14 @@ class Rebalance:
             self.forget(group, member, "did not join in time")
         if group.members and not group.n_joining:
             # Only absent static members are left: they may come back until their session ends.
-            self._desk.arm(Timer("join", group.name), group.rebalance_ms)
+            self._replies.arm(Timer("join", group.name), group.rebalance_ms)
             return
-        self._desk.timers.cancel(Timer("join", group.name))
+        self._replies.timers.cancel(Timer("join", group.name))
         group.generation += 1
         if not group.members:
             group.protocol = None
             self._move(group, State.EMPTY, "no members left")
-            self._desk.append(group.name, [group_record(group)], nothing, nothing)
+            self._replies.append(group.name, [group_record(group)], nothing, nothing)
             return
         if not group.members[group.leader or ""].joining:
             group.leader = next(member.id for member in group.members.values() if member.joining)
@@ -78,14 +78,14 @@ class Rebalance:
         for member in list(group.members.values()):
             self._give(group, member, b"")
             self.answer_join(group, member)
-        self._desk.arm(Timer("sync", group.name), group.rebalance_ms)
+        self._replies.arm(Timer("sync", group.name), group.rebalance_ms)
 
     def answer_join(self, group: ClassicGroup, member: Member) -> None:
         """Answer a parked join with the current generation; the list of members goes to the leader only."""
         if not member.joining:
             return
         token, member.joining, member.join_token, member.is_new = member.join_token, False, None, False
-        self._desk.answer(token, self.joined(group, member.id))
+        self._replies.answer(token, self.joined(group, member.id))
         self.restart_session(group, member)
 
     def joined(self, group: ClassicGroup, member_id: str, leader: str | None = None) -> JoinGroupResult:
@@ -117,7 +117,7 @@ class Rebalance:
 
     def _give(self, group: ClassicGroup, member: Member, assignment: bytes) -> None:
         member.assignment = assignment
-        self._desk.holdings.hold(group.name, member.id, member.size)
+        self._replies.holdings.hold(group.name, member.id, member.size)
 
     def sync_deadline(self, group: ClassicGroup) -> None:
         """Whoever never fetched its assignment is put out."""
@@ -129,7 +129,7 @@ class Rebalance:
     def _answer_sync(self, member: Member, error: ErrorCode) -> None:
         if member.syncing:
             token, member.syncing, member.sync_token = member.sync_token, False, None
-            self._desk.answer(token, SyncGroupResult(error, b"" if error else member.assignment))
+            self._replies.answer(token, SyncGroupResult(error, b"" if error else member.assignment))
 
     # Members going
 
@@ -149,20 +149,20 @@ class Rebalance:
         join_token, sync_token = member.join_token, member.sync_token
         member.joining = member.syncing = False
         member.join_token = member.sync_token = None
-        self._desk.answer(join_token, JoinGroupResult(error, member=member.id))
-        self._desk.answer(sync_token, SyncGroupResult(error))
+        self._replies.answer(join_token, JoinGroupResult(error, member=member.id))
+        self._replies.answer(sync_token, SyncGroupResult(error))
 
     def forget(self, group: ClassicGroup, member: Member, reason: str) -> None:
         self.fence(member, ErrorCode.UNKNOWN_MEMBER_ID)
-        self._desk.timers.cancel(Timer("session", group.name, member.id))
+        self._replies.timers.cancel(Timer("session", group.name, member.id))
         group.remove(member)
-        self._desk.holdings.drop(group.name, member.id)
-        self._desk.tell(MemberRemoved(group=group.name, member=member.id, instance=member.instance, reason=reason))
+        self._replies.holdings.drop(group.name, member.id)
+        self._replies.tell(MemberRemoved(group=group.name, member=member.id, instance=member.instance, reason=reason))
 
     # Sessions
 
     def restart_session(self, group: ClassicGroup, member: Member) -> None:
-        self._desk.arm(Timer("session", group.name, member.id), member.session_ms)
+        self._replies.arm(Timer("session", group.name, member.id), member.session_ms)
 
     def session_expired(self, group: ClassicGroup, member_id: str) -> None:
         """A parked member is alive by definition, unless it is new: its socket may be gone unnoticed."""
@@ -173,12 +173,12 @@ class Rebalance:
     def pending_expired(self, group: ClassicGroup, member_id: str) -> None:
         """An id was handed out and never used."""
         group.pending.discard(member_id)
-        self._desk.holdings.drop(group.name, member_id)
+        self._replies.holdings.drop(group.name, member_id)
         self.maybe_complete_join(group)
 
     def _move(self, group: ClassicGroup, state: State, reason: str) -> None:
-        before, group.state, group.state_ms = group.state, state, self._desk.wall_ms()
-        self._desk.tell(
+        before, group.state, group.state_ms = group.state, state, self._replies.wall_ms()
+        self._replies.tell(
             GroupStateChanged(
                 group=group.name,
                 before=before.value,
@@ -189,13 +189,13 @@ class Rebalance:
             )
         )
 
-    def bury(self, group: ClassicGroup, error: ErrorCode, reason: str) -> None:
+    def remove_stale(self, group: ClassicGroup, error: ErrorCode, reason: str) -> None:
         """The group is no longer ours: answer everyone who waits, cancel every timer."""
         for member in group.members.values():
             self.fence(member, error)
-            self._desk.timers.cancel(Timer("session", group.name, member.id))
+            self._replies.timers.cancel(Timer("session", group.name, member.id))
         for member_id in group.pending:
-            self._desk.timers.cancel(Timer("pending", group.name, member_id))
-        self._desk.timers.cancel(Timer("join", group.name))
-        self._desk.timers.cancel(Timer("sync", group.name))
+            self._replies.timers.cancel(Timer("pending", group.name, member_id))
+        self._replies.timers.cancel(Timer("join", group.name))
+        self._replies.timers.cancel(Timer("sync", group.name))
         self._move(group, State.DEAD, reason)

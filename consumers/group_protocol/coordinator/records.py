@@ -1,128 +1,107 @@
-"""Records of the offsets log: bytes of keys and values.
-
-Spec: modern-group-protocol §11. Every key starts with a record type, every value with its own version.
-
-    type 1   group, topic, partition   -> v3: offset, leader epoch, metadata, commit time
-    type 2   group                     -> v3: protocol type, generation, protocol, leader, time, members
-    type 3   group                     -> group epoch (KIP-848)
-    type 5   group, member             -> member subscription (KIP-848)
-    type 6   group                     -> target epoch (KIP-848)
-    type 7   group, member             -> target assignment (KIP-848)
-    type 8   group, member             -> current assignment (KIP-848)
-"""
+"""Groups and offsets as records of ``__consumer_offsets`` (the bytes are in ``since2011.wire.group_records``)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 
 from consumers.group_protocol.coordinator.group import ClassicGroup, State
 from consumers.group_protocol.coordinator.member import Member
 from consumers.group_protocol.coordinator.offset_book import CommittedOffset, OffsetBook
 from consumers.group_protocol.coordinator.requests import Protocol
 from consumers.group_protocol.coordinator.settings import Record
-from consumers.group_protocol.primitives import Reader, Writer
 from kafka2011.types import TopicPartition
+from since2011.wire.codec import Struct
+from since2011.wire.group_records import GroupRecordType, decode_key, decode_value, encode_key, encode_value
 
-OFFSET_VALUE_VERSION = 3
-GROUP_VALUE_VERSION = 3
-
-
-class RecordType(IntEnum):
-    OLD_OFFSET = 0
-    OFFSET = 1
-    GROUP = 2
-    CONSUMER_EPOCH = 3
-    CONSUMER_MEMBER = 5
-    CONSUMER_TARGET_EPOCH = 6
-    CONSUMER_TARGET = 7
-    CONSUMER_CURRENT = 8
+_WITH_EXPIRY = 1
+"""The version of an offset record that says itself when it is over."""
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
     """A key taken apart: which kind of record, of which group, about which partition or member."""
 
-    type: RecordType
+    type: GroupRecordType
     group: str
     partition: TopicPartition | None = None
     member: str = ""
 
 
 def read_key(data: bytes) -> Key:
-    """Take a key apart; ValueError when it is none of ours."""
-    reader = Reader(data)
-    kind = RecordType(reader.i16())
-    group = reader.string()
-    if kind in (RecordType.OFFSET, RecordType.OLD_OFFSET):
-        return Key(RecordType.OFFSET, group, TopicPartition(reader.string(), reader.i32()))
-    if kind in (RecordType.CONSUMER_MEMBER, RecordType.CONSUMER_TARGET, RecordType.CONSUMER_CURRENT):
-        return Key(kind, group, member=reader.string())
-    return Key(kind, group)
+    """Take a key apart. Raises UnknownRecord for a kind that came after us, InvalidRequest for rubbish."""
+    kind, fields = decode_key(data)
+    if kind in (GroupRecordType.OFFSET, GroupRecordType.OLD_OFFSET):
+        return Key(GroupRecordType.OFFSET, fields.group, TopicPartition(fields.topic, fields.partition))
+    return Key(kind, fields.group, member=getattr(fields, "member", ""))
 
 
-def offset_key(group: str, partition: TopicPartition) -> bytes:
-    writer = Writer().i16(RecordType.OFFSET).string(group)
-    return writer.string(partition.topic).i32(partition.partition).bytes()
-
-
-def group_key(group: str, kind: RecordType = RecordType.GROUP, member: str | None = None) -> bytes:
-    writer = Writer().i16(kind).string(group)
-    return (writer if member is None else writer.string(member)).bytes()
+def group_key(group: str, kind: GroupRecordType = GroupRecordType.GROUP, member: str | None = None) -> bytes:
+    return encode_key(kind, Struct(group=group, member=member))
 
 
 def offset_record(group: str, partition: TopicPartition, committed: CommittedOffset | None) -> Record:
     """A commit, or with None the tombstone of one."""
-    key = offset_key(group, partition)
+    where = Struct(group=group, topic=partition.topic, partition=partition.partition)
+    key = encode_key(GroupRecordType.OFFSET, where)
     if committed is None:
         return Record(key, None)
-    writer = Writer().i16(OFFSET_VALUE_VERSION).i64(committed.offset).i32(committed.leader_epoch)
-    return Record(key, writer.string(committed.metadata).i64(committed.commit_ms).bytes())
+    fields = Struct(
+        offset=committed.offset,
+        leader_epoch=committed.leader_epoch,
+        metadata=committed.metadata,
+        commit_ms=committed.commit_ms,
+        expire_ms=committed.expire_ms,
+    )
+    return Record(key, encode_value(GroupRecordType.OFFSET, fields, _WITH_EXPIRY if committed.expire_ms >= 0 else None))
 
 
 def read_offset(value: bytes) -> CommittedOffset:
-    reader = Reader(value)
-    version = reader.i16()
-    if version != OFFSET_VALUE_VERSION:
-        raise ValueError(f"offset record version {version}")
-    return CommittedOffset(reader.i64(), reader.i32(), reader.string(), reader.i64())
+    """Any version Kafka has written. Raises UnknownRecord, InvalidRequest."""
+    found = decode_value(GroupRecordType.OFFSET, value)
+    return CommittedOffset(found.offset, found.leader_epoch, found.metadata, found.commit_ms, found.expire_ms)
 
 
 def group_record(group: ClassicGroup, assignments: dict[str, bytes] | None = None) -> Record:
     """The group as it stands, with ``assignments`` in place of the members' own."""
-    writer = Writer().i16(GROUP_VALUE_VERSION).string(group.protocol_type).i32(group.generation)
-    writer.nullable(group.protocol).nullable(group.leader).i64(group.state_ms).i32(len(group.members))
-    for member in group.members.values():
-        writer.string(member.id).nullable(member.instance).string(member.client_id).string(member.client_host)
-        writer.i32(member.rebalance_ms).i32(member.session_ms).blob(member.metadata(group.protocol))
-        writer.blob(member.assignment if assignments is None else assignments.get(member.id, b""))
-    return Record(group_key(group.name), writer.bytes())
+    members = [
+        Struct(
+            member=member.id,
+            instance=member.instance,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            rebalance_ms=member.rebalance_ms,
+            session_ms=member.session_ms,
+            subscription=member.metadata(group.protocol),
+            assignment=member.assignment if assignments is None else assignments.get(member.id, b""),
+        )
+        for member in group.members.values()
+    ]
+    fields = Struct(
+        protocol_type=group.protocol_type,
+        generation=group.generation,
+        protocol=group.protocol,
+        leader=group.leader,
+        state_ms=group.state_ms,
+        members=members,
+    )
+    return Record(group_key(group.name), encode_value(GroupRecordType.GROUP, fields))
 
 
 def read_group(name: str, value: bytes, book: OffsetBook) -> ClassicGroup:
     """The group a record describes: Stable with its members, or Empty without."""
-    reader = Reader(value)
-    version = reader.i16()
-    if version != GROUP_VALUE_VERSION:
-        raise ValueError(f"group record version {version}")
-    protocol_type, generation = reader.string(), reader.i32()
-    protocol, leader, state_ms = reader.nullable(), reader.nullable(), reader.i64()
-    group = ClassicGroup(name, book, state_ms=state_ms)
-    for _ in range(reader.count()):
-        member_id, instance, client_id, client_host = (
-            reader.string(),
-            reader.nullable(),
-            reader.string(),
-            reader.string(),
-        )
-        rebalance_ms, session_ms, metadata = reader.i32(), reader.i32(), reader.blob()
+    found = decode_value(GroupRecordType.GROUP, value)
+    group = ClassicGroup(name, book, state_ms=found.state_ms)
+    for each in found.members:
+        protocols = (Protocol(found.protocol or "", each.subscription),)
+        # Before version 1 there was one timeout for both.
+        rebalance_ms = each.session_ms if each.rebalance_ms < 0 else each.rebalance_ms
         member = Member(
-            member_id, instance, client_id, client_host, session_ms, rebalance_ms, (Protocol(protocol or "", metadata),)
+            each.member, each.instance, each.client_id, each.client_host, each.session_ms, rebalance_ms, protocols
         )
-        member.assignment = reader.blob()
+        member.assignment = each.assignment
         member.is_new = False
-        group.add(member, protocol_type)
-    group.protocol_type, group.protocol, group.leader = protocol_type, protocol, leader
-    group.generation = generation
+        group.add(member, found.protocol_type)
+    group.protocol_type, group.protocol, group.leader = found.protocol_type, found.protocol, found.leader
+    group.generation = found.generation
     group.state = State.STABLE if group.members else State.EMPTY
     return group

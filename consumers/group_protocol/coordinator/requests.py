@@ -1,6 +1,6 @@
 """What a member may ask of its coordinator, as values.
 
-Spec: modern-group-protocol §1.5 (fields), §3 (rules), §12 (KIP-848). The codec turns bytes into these; the coordinator
+See docs/modern-port.md (fields), §3 (rules), §12 (KIP-848). The codec turns bytes into these; the coordinator
 sees nothing else. ``version`` is the version of the request on the wire and is carried only where a rule depends on
 it. Topics are names everywhere: topic ids are the business of whoever owns the ids (the bridge). Several groups in
 one request (OffsetFetch 8+) are several values here. The answers are in ``results``.
@@ -109,6 +109,8 @@ class OffsetCommit:
     offsets: tuple[OffsetToCommit, ...]
     instance: str | None = None
     version: int = 9
+    retention_ms: int = -1
+    """How long to keep it, where the member says so (versions 2 to 4); -1: as long as the broker does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """What a coordinator answers, as values: one result for each request.
 
-Spec: modern-group-protocol §1.5 (fields), §3 (rules), §12 (KIP-848).
+See docs/modern-port.md (fields), §3 (rules), §12 (KIP-848).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from consumers.group_protocol.coordinator.requests import (
     SyncGroup,
     Token,
 )
-from consumers.group_protocol.error_codes import ErrorCode
 from kafka2011.types import TopicPartition
+from since2011.wire.error_codes import ErrorCode
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The coordinator: requests in, answers out, time as an argument.
 
-Spec: modern-group-protocol §2-§8, §11, §12. It does no I/O: commits go to an injected log, and what waits for
+See docs/group-protocol.md. It does no I/O: commits go to an injected log, and what waits for
 durability is answered when ``flushed`` is told. Thread: one.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from consumers.group_protocol.coordinator.admin import Admin
-from consumers.group_protocol.coordinator.desk import Desk
 from consumers.group_protocol.coordinator.events import RecordUnreadable
 from consumers.group_protocol.coordinator.group import ClassicGroup
 from consumers.group_protocol.coordinator.groups import Group, Groups
@@ -17,7 +16,8 @@ from consumers.group_protocol.coordinator.join import Joining
 from consumers.group_protocol.coordinator.membership import Membership
 from consumers.group_protocol.coordinator.offsets import Offsets
 from consumers.group_protocol.coordinator.rebalance import Rebalance
-from consumers.group_protocol.coordinator.records import Key, RecordType, read_group, read_key, read_offset
+from consumers.group_protocol.coordinator.records import Key, read_group, read_key, read_offset
+from consumers.group_protocol.coordinator.replies import Replies
 from consumers.group_protocol.coordinator.requests import (
     ConsumerGroupDescribe,
     ConsumerGroupHeartbeat,
@@ -37,12 +37,14 @@ from consumers.group_protocol.coordinator.requests import (
 from consumers.group_protocol.coordinator.results import Reply, refusal
 from consumers.group_protocol.coordinator.settings import GroupSettings, LogPosition, OffsetLog, Record, Topics
 from consumers.group_protocol.coordinator.timers import Timer
-from consumers.group_protocol.error_codes import ErrorCode
 from consumers.group_protocol.kip848.group import ConsumerGroup
 from consumers.group_protocol.kip848.heartbeat import Heartbeats
 from consumers.group_protocol.kip848.records import restore
 from kafka2011.clock import SYSTEM_CLOCK, Clock
+from kafka2011.errors import Kafka2011Error
 from kafka2011.events import Journal
+from since2011.wire.error_codes import ErrorCode
+from since2011.wire.group_records import GroupRecordType
 
 EXPIRY = Timer("expiry")
 AGAIN_MS = 1_000
@@ -63,24 +65,24 @@ class GroupCoordinator:
         new_id: Callable[[], str] | None = None,
     ) -> None:
         """``clock`` is asked for the wall time of commits and for the first deadline; ``new_id`` makes member ids."""
-        self._desk = Desk(settings, log, topics, clock=clock, journal=journal, new_id=new_id)
-        self._groups = Groups(self._desk)
-        self._rebalance = Rebalance(self._desk)
-        self._joining = Joining(self._desk, self._groups, self._rebalance)
-        self._membership = Membership(self._desk, self._groups, self._rebalance)
-        self._offsets = Offsets(self._desk, self._groups, self._rebalance)
-        self._admin = Admin(self._desk, self._groups)
-        self._heartbeats = Heartbeats(self._desk, self._groups)
-        self._desk.arm(EXPIRY, settings.offsets_retention_check_ms)
+        self._replies = Replies(settings, log, topics, clock=clock, journal=journal, new_id=new_id)
+        self._groups = Groups(self._replies)
+        self._rebalance = Rebalance(self._replies)
+        self._joining = Joining(self._replies, self._groups, self._rebalance)
+        self._membership = Membership(self._replies, self._groups, self._rebalance)
+        self._offsets = Offsets(self._replies, self._groups, self._rebalance)
+        self._admin = Admin(self._replies, self._groups)
+        self._heartbeats = Heartbeats(self._replies, self._groups)
+        self._replies.arm(EXPIRY, settings.offsets_retention_check_ms)
 
     def handle(self, token: Token, request: Request, now: float) -> list[Reply]:
         """Take a request; its own answer may come now, or from a later call."""
-        self._desk.now = now
-        self._desk.open(token)
+        self._replies.now = now
+        self._replies.open(token)
         group = getattr(request, "group", None)
-        if group is not None and not self._desk.is_available(group):
-            self._desk.answer(token, refusal(request, ErrorCode.COORDINATOR_NOT_AVAILABLE))
-            return self._desk.take_answers()
+        if group is not None and not self._replies.is_available(group):
+            self._replies.answer(token, refusal(request, ErrorCode.COORDINATOR_NOT_AVAILABLE))
+            return self._replies.take_answers()
         match request:
             case JoinGroup():
                 self._joining.join(token, request)
@@ -106,54 +108,48 @@ class GroupCoordinator:
                 self._heartbeats.heartbeat(token, request)
             case ConsumerGroupDescribe():
                 self._admin.describe_consumers(token, request)
-        return self._desk.take_answers()
+        return self._replies.take_answers()
 
     def tick(self, now: float) -> list[Reply]:
         """Let every timer fire that is due."""
-        self._desk.now = now
-        while (timer := self._desk.timers.pop_due(now)) is not None:
+        self._replies.now = now
+        while (timer := self._replies.timers.pop_due(now)) is not None:
             self._fire(timer)
-        return self._desk.take_answers()
+        return self._replies.take_answers()
 
     def next_deadline(self) -> float | None:
         """When ``tick`` has something to do next."""
-        return self._desk.timers.next_deadline()
+        return self._replies.timers.next_deadline()
 
     def drop(self, token: Token, now: float) -> list[Reply]:
         """The connection is gone: owe it no answer. The member stays (§23), unless it was never answered."""
-        self._desk.now = now
+        self._replies.now = now
         self._joining.abandoned(token)
-        return self._desk.take_answers()
+        return self._replies.take_answers()
 
     def flushed(self, position: LogPosition, now: float) -> list[Reply]:
         """The offsets log is durable up to ``position``."""
-        self._desk.now = now
-        self._desk.flushed(position)
-        return self._desk.take_answers()
-
-    def not_copied(self, position: LogPosition, now: float) -> list[Reply]:
-        """What is on disk up to ``position`` could not be copied in time; nobody is told that it is committed."""
-        self._desk.now = now
-        self._desk.not_copied(position)
-        return self._desk.take_answers()
+        self._replies.now = now
+        self._replies.flushed(position)
+        return self._replies.take_answers()
 
     def flush_failed(self, partition: int, now: float) -> list[Reply]:
         """Nothing that waits on this partition of the offsets log will become durable."""
-        self._desk.now = now
-        self._desk.flush_failed(partition)
-        return self._desk.take_answers()
+        self._replies.now = now
+        self._replies.flush_failed(partition)
+        return self._replies.take_answers()
 
     def resign(self, is_ours: Callable[[str], bool], now: float) -> list[Reply]:
         """Forget the groups another broker coordinates now; whoever waits in them is told so (16)."""
-        self._desk.now = now
+        self._replies.now = now
         for group in self._groups:
             if not is_ours(group.name):
                 self._bury(group)
-        return self._desk.take_answers()
+        return self._replies.take_answers()
 
     def is_available(self, group: str) -> bool:
         """Whether this coordinator may speak for ``group`` at all."""
-        return self._desk.is_available(group)
+        return self._replies.is_available(group)
 
     def groups(self) -> dict[str, Group]:
         """The groups as they stand, to look at."""
@@ -161,7 +157,7 @@ class GroupCoordinator:
 
     def _bury(self, group: Group) -> None:
         if isinstance(group, ClassicGroup):
-            self._rebalance.bury(group, ErrorCode.NOT_COORDINATOR, "coordinated elsewhere")
+            self._rebalance.remove_stale(group, ErrorCode.NOT_COORDINATOR, "coordinated elsewhere")
         else:
             for member_id in group.members:
                 self._heartbeats.cancel(group, member_id)
@@ -173,9 +169,9 @@ class GroupCoordinator:
         if timer == EXPIRY:
             self._expire()
             return
-        if not self._desk.is_available(timer.group):
+        if not self._replies.is_available(timer.group):
             # Members are refused meanwhile: nobody is put out for not having been heard.
-            self._desk.arm(timer, AGAIN_MS)
+            self._replies.arm(timer, AGAIN_MS)
             return
         group = self._groups.get(timer.group)
         if isinstance(group, ConsumerGroup):
@@ -195,37 +191,30 @@ class GroupCoordinator:
 
     def _expire(self) -> None:
         for group in self._groups:
-            if self._desk.is_available(group.name):
+            if self._replies.is_available(group.name):
                 self._offsets.expire(group)
                 self._admin.maybe_forget(group)
-        self._desk.arm(EXPIRY, self._desk.settings.offsets_retention_check_ms)
+        self._replies.arm(EXPIRY, self._replies.settings.offsets_retention_check_ms)
 
     # Loading
 
     def load(self, records: Iterable[Record], now: float) -> None:
         """Rebuild groups and offsets from the last record of each key; members get a whole session to return."""
-        self._desk.now = now
+        self._replies.now = now
         loaded: set[str] = set()
         for record in records:
             try:
                 key = read_key(record.key)
                 self._load_one(key, record.value or b"")
                 loaded.add(key.group)
-            except ValueError as error:
-                self._desk.tell(RecordUnreadable(key=record.key, error=str(error)))
+            except (Kafka2011Error, ValueError) as error:
+                self._replies.tell(RecordUnreadable(key=record.key, error=str(error)))
         for group in (group for name in loaded if (group := self._groups.get(name)) is not None):
             self._restart_sessions(group)
 
-    def restart_sessions(self, is_meant: Callable[[str], bool], now: float) -> None:
-        """Nobody could be heard for a while: give every member of these groups a whole session to return."""
-        self._desk.now = now
-        for group in self._groups:
-            if is_meant(group.name):
-                self._restart_sessions(group)
-
     def _restart_sessions(self, group: Group) -> None:
         for each in group.members.values():
-            self._desk.holdings.hold(group.name, each.id, each.size)
+            self._replies.holdings.hold(group.name, each.id, each.size)
         if isinstance(group, ConsumerGroup):
             self._heartbeats.resume(group)
             return
@@ -234,13 +223,13 @@ class GroupCoordinator:
 
     def _load_one(self, key: Key, value: bytes) -> None:
         book = self._groups.book(key.group)
-        if key.type is RecordType.OFFSET:
+        if key.type is GroupRecordType.OFFSET:
             assert key.partition is not None
             book.append({key.partition: (committed := read_offset(value))})
             book.settle({key.partition: committed})
-        elif key.type is RecordType.GROUP:
+        elif key.type is GroupRecordType.GROUP:
             self._groups.put(read_group(key.group, value, book))
         else:
             group = self._groups.consumer(key.group) or ConsumerGroup(key.group, book, state_ms=0)
             self._groups.put(group)
-            restore(group, key, value)
+            restore(group, key, value, self._replies.topics)

@@ -1,6 +1,6 @@
 """The coordinator's settings and what it needs from outside: a log for offsets, and the topics that exist.
 
-Spec: modern-group-protocol §13 (defaults), §11 (offset storage).
+See docs/group-protocol.md (defaults), §11 (offset storage).
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
+from uuid import UUID
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +51,6 @@ class LogPosition:
 
     partition: int
     offset: int
-    copied: bool = False
-    """Not only on this broker's disk, but also where the next coordinator looks."""
 
 
 class OffsetLog(Protocol):
@@ -72,3 +71,9 @@ class Topics(Protocol):
 
     def partition_count(self, topic: str) -> int | None:
         """How many partitions, numbered from 0, or None when there is no such topic."""
+
+    def topic_id(self, topic: str) -> UUID:
+        """The id of a topic, under which it is written down."""
+
+    def topic_name(self, topic_id: UUID) -> str | None:
+        """The name of the topic that has this id; None when there is none."""

@@ -1,6 +1,6 @@
 """Deadlines by name, fired by whoever holds the clock.
 
-Spec: modern-group-protocol §5. Thread: one.
+See docs/group-protocol.md. Thread: one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A KIP-848 group: epochs, a target assignment, and who holds what.
 
-Spec: modern-group-protocol §12. Two members never hold one partition: ``holders`` has room for one.
+See docs/group-protocol.md. Two members never hold one partition: ``holders`` has room for one.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ NOTHING: Partitions = frozenset()
 class MemberState(IntEnum):
     """How far a member has come towards its target."""
 
-    STABLE = 1
-    UNREVOKED_PARTITIONS = 2
-    UNRELEASED_PARTITIONS = 3
+    STABLE = 0
+    UNREVOKED_PARTITIONS = 1
+    UNRELEASED_PARTITIONS = 2
 
 
 @dataclass(slots=True)

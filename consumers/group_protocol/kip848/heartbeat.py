@@ -1,14 +1,14 @@
 """ConsumerGroupHeartbeat: one request joins, keeps alive, acknowledges and leaves.
 
-Spec: modern-group-protocol §12 "Handling a heartbeat": the seven steps, in this order.
+See docs/group-protocol.md "Handling a heartbeat": the seven steps, in this order.
 """
 
 from __future__ import annotations
 
 from consumers.group_protocol.assignors.server import SERVER_ASSIGNORS, Wish
-from consumers.group_protocol.coordinator.desk import Desk, nothing
 from consumers.group_protocol.coordinator.events import EpochBumped, MemberAdded, MemberRemoved, StaticMemberReplaced
 from consumers.group_protocol.coordinator.groups import Groups
+from consumers.group_protocol.coordinator.replies import Replies, nothing
 from consumers.group_protocol.coordinator.requests import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
@@ -19,18 +19,18 @@ from consumers.group_protocol.coordinator.requests import (
 from consumers.group_protocol.coordinator.results import ConsumerGroupHeartbeatResult
 from consumers.group_protocol.coordinator.settings import Record
 from consumers.group_protocol.coordinator.timers import Timer
-from consumers.group_protocol.error_codes import ErrorCode
 from consumers.group_protocol.kip848 import records
 from consumers.group_protocol.kip848.group import ConsumerGroup, ConsumerMember, MemberState
 from consumers.group_protocol.kip848.reconcile import reconcile
 from consumers.group_protocol.kip848.validate import Refused, check_combination, check_epoch, check_instance
+from since2011.wire.error_codes import ErrorCode
 
 
 class Heartbeats:
     """Thread: one."""
 
-    def __init__(self, desk: Desk, groups: Groups) -> None:
-        self._desk, self._groups = desk, groups
+    def __init__(self, replies: Replies, groups: Groups) -> None:
+        self._replies, self._groups = replies, groups
 
     def heartbeat(self, token: Token, request: ConsumerGroupHeartbeat) -> None:
         """Answer once whatever changed is durable."""
@@ -40,16 +40,16 @@ class Heartbeats:
             else:
                 self._join_or_stay(token, request)
         except Refused as refused:
-            self._desk.answer(
+            self._replies.answer(
                 token, ConsumerGroupHeartbeatResult(refused.error, str(refused), request.member or None, request.epoch)
             )
 
     def _join_or_stay(self, token: Token, request: ConsumerGroupHeartbeat) -> None:
-        check_combination(request, self._desk.settings.consumer_assignors)  # 1
+        check_combination(request, self._replies.settings.consumer_assignors)  # 1
         self._check_size(request)
         group, member, changes = self._find(request)  # 1, 2
         if self._update(member, request) or request.epoch == JOIN_EPOCH:  # 3
-            self._desk.holdings.hold(group.name, member.id, member.size)
+            self._replies.holdings.hold(group.name, member.id, member.size)
             changes.append(records.member_record(group, member))
         self._maybe_bump(group, changes, force=len(changes) > 0 and self._is_new_wish(group, member))
         if group.epoch > group.target_epoch:  # 4
@@ -57,7 +57,7 @@ class Heartbeats:
         assigned_before = member.assigned
         owned = None if request.owned is None else frozenset(request.owned)
         if group.apply(member, reconcile(group, member, owned)):  # 5
-            changes.append(records.current_record(group, member))
+            changes.append(records.current_record(group, member, self._replies.topics))
         self._arm(group, member)  # 6
         is_full = request.rebalance_ms >= 0 and request.topics is not None and request.owned is not None
         tell = is_full or request.epoch == JOIN_EPOCH or member.assigned != assigned_before  # 7
@@ -70,7 +70,7 @@ class Heartbeats:
                 None,
                 member.id,
                 member.epoch,
-                self._desk.settings.consumer_heartbeat_ms,
+                self._replies.settings.consumer_heartbeat_ms,
                 tuple(sorted(member.assigned)) if tell else None,
             ),
         )
@@ -94,13 +94,13 @@ class Heartbeats:
             raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"{request.member!r} is not in the group; join with epoch 0")
         if request.instance is not None and request.instance in group.instances:
             return group, *self._return_static(group, request)
-        if len(group.members) >= self._desk.settings.max_group_size:
+        if len(group.members) >= self._replies.settings.max_group_size:
             raise Refused(ErrorCode.GROUP_MAX_SIZE_REACHED, f"the group has {len(group.members)} members already")
         self._groups.admit(group)
         member = ConsumerMember(request.member, request.instance)
         group.add(member)
-        group.state_ms = self._desk.wall_ms()
-        self._desk.tell(MemberAdded(group=group.name, member=member.id, instance=member.instance))
+        group.state_ms = self._replies.wall_ms()
+        self._replies.tell(MemberAdded(group=group.name, member=member.id, instance=member.instance))
         return group, member, []
 
     def _return_static(
@@ -110,12 +110,13 @@ class Heartbeats:
         old = group.members[group.instances[request.instance]]
         old_id = old.id
         self.cancel(group, old_id)
-        self._desk.holdings.drop(group.name, old_id)
+        self._replies.holdings.drop(group.name, old_id)
         member = group.replace(old, request.member)
-        self._desk.tell(
+        self._replies.tell(
             StaticMemberReplaced(group=group.name, instance=request.instance, before=old_id, after=member.id)
         )
-        return member, [*records.member_tombstones(group.name, old_id), records.target_record(group, member.id)]
+        target = records.target_record(group, member.id, self._replies.topics)
+        return member, [*records.member_tombstones(group.name, old_id), target]
 
     def _update(self, member: ConsumerMember, request: ConsumerGroupHeartbeat) -> bool:
         """Take over what the request states; tell whether anything is different."""
@@ -133,7 +134,7 @@ class Heartbeats:
         if request.topics is None:
             return
         wanted = ConsumerMember(request.member, request.instance, request.rack, topics=request.topics)
-        error = self._desk.holdings.refusal(request.group, request.member, wanted.size)
+        error = self._replies.holdings.refusal(request.group, request.member, wanted.size)
         if error:
             raise Refused(error, f"{len(request.topics)} topics: more than a member, its group or this broker may keep")
 
@@ -144,25 +145,25 @@ class Heartbeats:
         return member.id not in group.target or group.wishes.get(member.id) != (member.topics, member.assignor)
 
     def _maybe_bump(self, group: ConsumerGroup, changes: list[Record], *, force: bool) -> None:
-        counts = {t: n for t in group.subscribed if (n := self._desk.topics.partition_count(t)) is not None}
+        counts = {t: n for t in group.subscribed if (n := self._replies.topics.partition_count(t)) is not None}
         if force or counts != group.partition_counts:
             group.partition_counts = counts
             self._bump(group)
-            changes.append(records.epoch_record(group))
+            changes += [records.topics_record(group, self._replies.topics), records.epoch_record(group)]
 
     def _bump(self, group: ConsumerGroup) -> None:
         group.epoch += 1
-        self._desk.tell(EpochBumped(group=group.name, epoch=group.epoch, n_members=len(group.members)))
+        self._replies.tell(EpochBumped(group=group.name, epoch=group.epoch, n_members=len(group.members)))
 
     def _assign(self, group: ConsumerGroup, changes: list[Record]) -> None:
-        group.assignor = group.preferred_assignor(self._desk.settings.consumer_assignors[0])
+        group.assignor = group.preferred_assignor(self._replies.settings.consumer_assignors[0])
         wishes = {m.id: Wish(m.topics, m.instance) for m in group.members.values()}
         target = SERVER_ASSIGNORS[group.assignor](wishes, group.partition_counts, group.target)
         moved = [member_id for member_id in wishes if group.target.get(member_id) != target[member_id]]
         group.target, group.target_epoch = target, group.epoch
         group.wishes = {m.id: (m.topics, m.assignor) for m in group.members.values()}
+        changes += [records.target_record(group, member_id, self._replies.topics) for member_id in moved]
         changes.append(records.target_epoch_record(group))
-        changes += [records.target_record(group, member_id) for member_id in moved]
 
     # Leaving
 
@@ -182,39 +183,39 @@ class Heartbeats:
         else:
             # It will be back: the assignment waits for it as long as a session lasts.
             member.previous_epoch, member.epoch = member.epoch, LEAVE_STATIC_EPOCH
-            self._desk.timers.cancel(Timer("revoke", group.name, member.id))
-            self._desk.arm(Timer("consumer", group.name, member.id), self._desk.settings.consumer_session_ms)
-            changes = [records.current_record(group, member)]
+            self._replies.timers.cancel(Timer("revoke", group.name, member.id))
+            self._replies.arm(Timer("consumer", group.name, member.id), self._replies.settings.consumer_session_ms)
+            changes = [records.current_record(group, member, self._replies.topics)]
         result = ConsumerGroupHeartbeatResult(ErrorCode.NONE, None, request.member, request.epoch)
         self._answer_when_durable(token, group, changes, result)
 
     def expired(self, group: ConsumerGroup, member_id: str, reason: str) -> None:
         """A timer ran out: fence the member; the next heartbeat of anyone computes the new target."""
         changes = self._remove(group, group.members[member_id], reason)
-        self._desk.append(group.name, changes, nothing, nothing)
+        self._replies.append(group.name, changes, nothing, nothing)
 
     def _remove(self, group: ConsumerGroup, member: ConsumerMember, reason: str) -> list[Record]:
         self.cancel(group, member.id)
-        self._desk.holdings.drop(group.name, member.id)
+        self._replies.holdings.drop(group.name, member.id)
         group.remove(member)
-        group.state_ms = self._desk.wall_ms()
-        self._desk.tell(MemberRemoved(group=group.name, member=member.id, instance=member.instance, reason=reason))
+        group.state_ms = self._replies.wall_ms()
+        self._replies.tell(MemberRemoved(group=group.name, member=member.id, instance=member.instance, reason=reason))
         self._bump(group)
         return [*records.member_tombstones(group.name, member.id), records.epoch_record(group)]
 
     # Timers and answers
 
     def _arm(self, group: ConsumerGroup, member: ConsumerMember) -> None:
-        self._desk.arm(Timer("consumer", group.name, member.id), self._desk.settings.consumer_session_ms)
+        self._replies.arm(Timer("consumer", group.name, member.id), self._replies.settings.consumer_session_ms)
         revoke = Timer("revoke", group.name, member.id)
         if member.state is not MemberState.UNREVOKED_PARTITIONS:
-            self._desk.timers.cancel(revoke)
-        elif not self._desk.timers.is_armed(revoke):
-            self._desk.arm(revoke, member.rebalance_ms)
+            self._replies.timers.cancel(revoke)
+        elif not self._replies.timers.is_armed(revoke):
+            self._replies.arm(revoke, member.rebalance_ms)
 
     def cancel(self, group: ConsumerGroup, member_id: str) -> None:
-        self._desk.timers.cancel(Timer("consumer", group.name, member_id))
-        self._desk.timers.cancel(Timer("revoke", group.name, member_id))
+        self._replies.timers.cancel(Timer("consumer", group.name, member_id))
+        self._replies.timers.cancel(Timer("revoke", group.name, member_id))
 
     def _answer_when_durable(
         self, token: Token, group: ConsumerGroup, changes: list[Record], result: ConsumerGroupHeartbeatResult
@@ -223,20 +224,21 @@ class Heartbeats:
             ErrorCode.COORDINATOR_NOT_AVAILABLE, "the offsets log cannot be written", result.member, result.epoch
         )
         if changes:
-            self._desk.append(
+            self._replies.append(
                 group.name,
                 changes,
-                lambda _now: self._desk.answer(token, result),
-                lambda _now: self._desk.answer(token, refused),
+                lambda _now: self._replies.answer(token, result),
+                lambda _now: self._replies.answer(token, refused),
             )
         else:
-            self._desk.answer(token, result)
+            self._replies.answer(token, result)
 
     def resume(self, group: ConsumerGroup) -> None:
         """After loading: every member has a whole session to be heard of again."""
         group.wishes = {m.id: (m.topics, m.assignor) for m in group.members.values()}
+        group.assignor = group.preferred_assignor(self._replies.settings.consumer_assignors[0])
         group.partition_counts = {
-            t: n for t in group.subscribed if (n := self._desk.topics.partition_count(t)) is not None
+            t: n for t in group.subscribed if (n := self._replies.topics.partition_count(t)) is not None
         }
         for member in group.members.values():
             self._arm(group, member)

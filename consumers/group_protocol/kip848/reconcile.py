@@ -1,6 +1,6 @@
 """Lead one member towards its target, giving up before taking.
 
-Spec: modern-group-protocol §12 "Reconcile". Pure.
+See docs/group-protocol.md "Reconcile". Pure.
 
     keep = assigned ∩ target     drop = assigned − target     take = target − keep − what others hold
 """

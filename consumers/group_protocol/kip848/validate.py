@@ -1,14 +1,14 @@
 """What makes the coordinator refuse a heartbeat.
 
-Spec: modern-group-protocol §12, steps 1 and 2.
+See docs/group-protocol.md, steps 1 and 2.
 """
 
 from __future__ import annotations
 
 from consumers.group_protocol.coordinator.holdings import MAX_INSTANCE, MAX_NAME, is_name
 from consumers.group_protocol.coordinator.requests import JOIN_EPOCH, ConsumerGroupHeartbeat
-from consumers.group_protocol.error_codes import ErrorCode
 from consumers.group_protocol.kip848.group import ConsumerGroup, ConsumerMember
+from since2011.wire.error_codes import ErrorCode
 
 
 class Refused(Exception):

@@ -5,12 +5,12 @@
         for message in member.poll(1.0):
             ...
 
-Spec: modern-group-protocol §3-§8, §12. Paper: §3.2, whose other answer to the same question is
+See docs/group-protocol.md. Paper: §3.2, whose other answer to the same question is
 ``consumers.algorithm1``: what differs between the two is only the coordination.
 """
 
-from consumers.group_protocol.member.errors import GroupError
 from consumers.group_protocol.member.listener import Listener
 from consumers.group_protocol.member.member import Member, Message
+from since2011.client.errors import GroupError
 
 __all__ = ["GroupError", "Listener", "Member", "Message"]

@@ -7,9 +7,9 @@ written with its id, unless there is only one broker.
 
 from __future__ import annotations
 
-from consumers.group_protocol.member.cluster import Topics
 from kafka2011.errors import ConfigError
 from kafka2011.types import BrokerAddress
+from since2011.client.cluster import Topics
 
 
 def read_addresses(text: str) -> list[tuple[str, int]]:

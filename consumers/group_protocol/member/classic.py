@@ -1,6 +1,6 @@
 """Membership by join and sync: eager or cooperative, as the assignor says.
 
-Spec: modern-group-protocol §3, §6, §7, §8.
+See docs/group-protocol.md.
 
     OUT -> JOINING: in a poll; an eager member has let go of everything before
     JOINING -> SYNCING: the join phase ended; the leader has shared out
@@ -13,11 +13,6 @@ from __future__ import annotations
 from enum import Enum, auto
 
 from consumers.group_protocol.assignors import Candidate, assignor
-from consumers.group_protocol.codec import ApiKey, Struct
-from consumers.group_protocol.error_codes import ErrorCode
-from consumers.group_protocol.member.cluster import Cluster, check
-from consumers.group_protocol.member.connection import ModernConnection
-from consumers.group_protocol.member.errors import MOVED, REJOIN
 from consumers.group_protocol.member.membership import Change, Membership, Partitions, Settings
 from consumers.group_protocol.subscription import (
     PROTOCOL_TYPE,
@@ -27,6 +22,11 @@ from consumers.group_protocol.subscription import (
     sticky_user_data,
 )
 from kafka2011.errors import ConnectionFailed, RequestTimedOut
+from since2011.client.cluster import Cluster, check
+from since2011.client.connection import ModernConnection
+from since2011.client.errors import MOVED, REJOIN
+from since2011.wire.codec import ApiKey, Struct
+from since2011.wire.error_codes import ErrorCode
 
 JOIN, SYNC, BEAT, LEAVE, COMMIT = 5, 3, 3, 3, 7
 """Versions: the lowest that know static members."""

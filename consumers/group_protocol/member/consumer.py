@@ -1,6 +1,6 @@
 """Membership by one heartbeat (KIP-848): the broker computes, the member lets go, acknowledges and takes.
 
-Spec: modern-group-protocol §12. The heartbeat thread does all the talking; the application's poll only carries out what
+See docs/group-protocol.md. The heartbeat thread does all the talking; the application's poll only carries out what
 the last answer said, and that is acknowledged at once.
 """
 
@@ -9,13 +9,13 @@ from __future__ import annotations
 import uuid
 from itertools import groupby
 
-from consumers.group_protocol.codec import ApiKey, Struct
 from consumers.group_protocol.coordinator.requests import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH
-from consumers.group_protocol.error_codes import ErrorCode
-from consumers.group_protocol.member.cluster import Cluster
-from consumers.group_protocol.member.errors import MOVED, GroupError
 from consumers.group_protocol.member.membership import Change, Membership, Partitions, Settings
 from kafka2011.types import TopicPartition
+from since2011.client.cluster import Cluster
+from since2011.client.errors import MOVED, GroupError
+from since2011.wire.codec import ApiKey, Struct
+from since2011.wire.error_codes import ErrorCode
 
 HEARTBEAT, COMMIT = 1, 9
 _FENCED = (

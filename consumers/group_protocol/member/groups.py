@@ -1,6 +1,6 @@
 """Modern groups seen from outside, for ``kafka2011 group``.
 
-Spec: modern-group-protocol §1.5 (ListGroups, DescribeGroups, OffsetFetch, ListOffsets). Offsets are bytes here
+See docs/modern-port.md (ListGroups, DescribeGroups, OffsetFetch, ListOffsets). Offsets are bytes here
 too (§1.7).
 """
 
@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from consumers.group_protocol.codec import ApiKey, Struct
-from consumers.group_protocol.error_codes import ErrorCode
-from consumers.group_protocol.member.cluster import Cluster, Topics, check
 from consumers.group_protocol.subscription import decode_assignment, topics_of
 from consumers.groups import GroupRow, PartitionRow
 from kafka2011.clock import SYSTEM_CLOCK
 from kafka2011.errors import Kafka2011Error
 from kafka2011.types import BrokerPartition, TopicPartition
+from since2011.client.cluster import Cluster, Topics, check
+from since2011.wire.codec import ApiKey, Struct
+from since2011.wire.error_codes import ErrorCode
 from zk_registry.brokers import BrokerRegistry
 from zk_registry.session import ZooKeeperSession
 
@@ -115,6 +115,21 @@ class ModernGroups:
             )
             for topic, stored in offsets.items()
         ]
+        self._commit(group, rows)
+
+    def adopt(self, group: str, offsets: Mapping[TopicPartition, tuple[int, str]]) -> int:
+        """Commit offsets and notes by today's partition numbers, where the group has none yet; how many."""
+        known = {TopicPartition(t.name, p.index) for t in self._fetched(group).topics for p in t.partitions}
+        news = {partition: stored for partition, stored in offsets.items() if partition not in known}
+        rows = [
+            Struct(name=partition.topic, partitions=[Struct(index=partition.partition, offset=offset, metadata=note)])
+            for partition, (offset, note) in sorted(news.items())
+        ]
+        if rows:
+            self._commit(group, rows)
+        return len(rows)
+
+    def _commit(self, group: str, rows: list[Struct]) -> None:
         body = Struct(group=group, member="", instance=None, topics=rows)
         answer = self._ask_coordinator(group, ApiKey.OFFSET_COMMIT, 7, body, _first_error)
         for topic in answer.topics:

@@ -1,6 +1,6 @@
 """What an application hears of a rebalance, in its own poll.
 
-Spec: modern-group-protocol §8.
+See docs/group-protocol.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The member an application holds: subscribe, poll, commit.
 
-Spec: modern-group-protocol §3-§8, §12, §13 (defaults). Whoever polls again is done with what it was given before: that
+See docs/group-protocol.md (defaults). Whoever polls again is done with what it was given before: that
 is what auto-commit commits (at least once, as in the paper's §3.3).
 """
 
@@ -12,14 +12,9 @@ from itertools import groupby
 from types import TracebackType
 from typing import Literal
 
-from consumers.group_protocol.codec import ApiKey, Struct
-from consumers.group_protocol.error_codes import ErrorCode
 from consumers.group_protocol.member.addresses import read_addresses, read_brokers
 from consumers.group_protocol.member.classic import ClassicMembership
-from consumers.group_protocol.member.cluster import Cluster, Topics, check
-from consumers.group_protocol.member.connection import ModernConnection
 from consumers.group_protocol.member.consumer import ConsumerMembership
-from consumers.group_protocol.member.errors import MOVED, CommitRefused
 from consumers.group_protocol.member.listener import Listener
 from consumers.group_protocol.member.membership import Change, Membership, Settings
 from consumers.group_protocol.member.reading import Message, Reading
@@ -27,6 +22,11 @@ from kafka2011.clock import SYSTEM_CLOCK
 from kafka2011.errors import ConnectionFailed, Kafka2011Error, RequestTimedOut
 from kafka2011.events import Journal
 from kafka2011.types import BrokerAddress, TopicPartition
+from since2011.client.cluster import Cluster, Topics, check
+from since2011.client.connection import ModernConnection
+from since2011.client.errors import MOVED, CommitRefused
+from since2011.wire.codec import ApiKey, Struct
+from since2011.wire.error_codes import ErrorCode
 
 _TRY_AGAIN = {ErrorCode.STALE_MEMBER_EPOCH, *MOVED}
 

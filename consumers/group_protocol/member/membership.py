@@ -1,6 +1,6 @@
 """What the two kinds of membership have in common: a coordinator to talk to, a thread that heartbeats, a share.
 
-Spec: modern-group-protocol §3.8, §5 (client side). ``advance`` runs in the application's poll; the heartbeat thread
+See docs/group-protocol.md (client side). ``advance`` runs in the application's poll; the heartbeat thread
 keeps the session alive and sets flags. An application that does not poll for max.poll.interval is taken for stuck: the
 member leaves the group by itself, and joins again at the next poll.
 """
@@ -12,12 +12,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from consumers.group_protocol.codec import ApiKey, Struct
-from consumers.group_protocol.member.cluster import Cluster, Topics
-from consumers.group_protocol.member.connection import ModernConnection
 from kafka2011.clock import SYSTEM_CLOCK, Clock
 from kafka2011.errors import ConnectionFailed, Kafka2011Error, RequestTimedOut
 from kafka2011.types import TopicPartition
+from since2011.client.cluster import Cluster, Topics
+from since2011.client.connection import ModernConnection
+from since2011.wire.codec import ApiKey, Struct
 
 _FIRST_BACKOFF_S, _LONGEST_BACKOFF_S = 0.05, 2.0
 Partitions = frozenset[TopicPartition]

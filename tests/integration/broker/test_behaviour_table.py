@@ -1,4 +1,4 @@
-"""Spec §3.5, the behaviour table, row by row over a real socket."""
+"""See docs/protocol.md, the behaviour table, row by row over a real socket."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ def test_a_full_disk_refuses_and_recovers_without_a_restart(tmp_path: Path) -> N
 
 
 def test_segments_roll_as_if_sets_came_one_by_one(tmp_path: Path) -> None:
-    """Sets gathered from one read land in the segments 0.7 would have put them in: 0, 108, 216 (spec §2.4)."""
+    """Sets gathered from one read land in the segments 0.7 would have put them in: 0, 108, 216 (docs/log.md)."""
     with BrokerProcess(tmp_path / "data", EVERY | {"log.file.size": 100}) as broker, RawClient(broker) as client:
         client.send(*(ProduceRequest("t", 0, encode_set([b"xx"])).encode() for _ in range(20)))
         client.wait_for("t", 240)
@@ -206,7 +206,10 @@ def test_segments_roll_as_if_sets_came_one_by_one(tmp_path: Path) -> None:
 
 
 def test_a_log_written_before_0_7_is_readable(tmp_path: Path) -> None:
-    """A stored magic-0 log of 100 messages, byte for byte a pre-0.7 broker's, is served as it is (spec §11, D1)."""
+    """A stored magic-0 log of 100 messages, byte for byte a pre-0.7 broker's, is served as it is.
+
+    See docs/paper-vs-code.md, D1.
+    """
     segment = encode_set([b"x" * 100] * 100, magic=0)
     assert hashlib.sha256(segment).hexdigest() == "0db77e65c9cbe560e47d45e6dd43b8e61adf0c0e39c6ed9fe16890ef8d109625"
     directory = tmp_path / "data" / "test-topic-0"

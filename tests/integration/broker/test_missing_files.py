@@ -10,17 +10,17 @@ from urllib.error import HTTPError
 
 import pytest
 
-from consumers.group_protocol.error_codes import ErrorCode
 from kafka2011.errors import OffsetOutOfRange
 from kafka2011.log.segment import segment_name
 from kafka2011.testing import BrokerProcess
 from kafka2011.wire import encode_set
+from since2011.wire.error_codes import ErrorCode
 from tests.integration.broker.client import RawClient
 from tests.integration.broker.test_damage import kafka2011
-from tests.integration.group_protocol_wire.wire_client import WireClient
+from tests.integration.since2011.wire_client import WireClient
 from tests.waiting import until
 
-OPTIONS = {"log.flush.interval": 1, "num.partitions": 2, "log.file.size": 50, "modern.port": 0}
+OPTIONS = {"log.flush.interval": 1, "num.partitions": 2, "log.file.size": 50, "modern.port": 0, "log.format": "2011"}
 ENTRY = len(encode_set([b"ab"]))
 
 

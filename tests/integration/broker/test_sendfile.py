@@ -100,7 +100,10 @@ def test_a_multifetch_is_sent_from_several_files(filled: tuple[BrokerProcess, by
 
 
 def test_a_small_answer_arrives_in_one_piece(filled: tuple[BrokerProcess, bytes]) -> None:
-    """Head and body of a small answer are one packet: a reader that takes what is there has all of it (spec §15.7)."""
+    """Head and body of a small answer are one packet: a reader that takes what is there has all of it.
+
+    See docs/paper-vs-code.md.
+    """
     broker, data = filled
     in_one_piece = 0
     with RawClient(broker) as client:

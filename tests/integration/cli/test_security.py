@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from consumers.cluster.processes import Process, Processes
+from classroom.cluster.processes import Process, Processes
 from kafka2011.testing import BrokerProcess
 from tests.certificates import issue
 from tests.waiting import until
@@ -100,8 +100,8 @@ def test_without_a_certificate_nobody_comes_in(secured: Secured) -> None:
 def test_our_own_modern_client_logs_in(secured: Secured) -> None:
     """Issue 20 B4: TLS, certificate and login of the modern port, by the same declaration; a wrong one is told."""
     program = (
-        "from consumers.group_protocol.member.connection import ModernConnection as M;"
-        "from consumers.group_protocol.codec import ApiKey, Struct;"
+        "from since2011.client.connection import ModernConnection as M;"
+        "from since2011.wire.codec import ApiKey, Struct;"
         f"c = M('127.0.0.1', {secured.broker.modern_port}, client_id='t');"
         "print(len(c.ask(ApiKey.METADATA, 1, Struct(topics=None)).brokers))"
     )

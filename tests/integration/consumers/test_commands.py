@@ -64,7 +64,7 @@ def test_consume_shows_each_message_once_to_a_group(filled: Arena) -> None:
 
 
 def test_a_group_of_ones_own_leaves_nothing_behind(filled: Arena) -> None:
-    """Without --group a group of its own reads everything and is removed afterwards (spec §8.1)."""
+    """Without --group a group of its own reads everything and is removed afterwards (docs/consumer.md)."""
     before = filled.registry.groups()
     out = run(consume, "--whitelist", "ord.*", "-z", filled.connect, "--from-beginning", "-n", "10")
     assert len(out.stdout.splitlines()) == 10, out.output
@@ -184,7 +184,7 @@ def test_a_time_means_to_seek_what_it_means_to_fetch(filled: Arena, word: str, m
 
 
 def test_offsets_leave_and_come_back_in_the_format_of_0_7(filled: Arena, tmp_path: Path) -> None:
-    """Exported lines are 0.7's, and importing them restores the group (spec §8.1)."""
+    """Exported lines are 0.7's, and importing them restores the group (docs/consumer.md)."""
     run(consume, TOPIC, "-g", "keeper", "-z", filled.connect, "-n", "6")
     exported = run(offsets, "export", "-z", filled.connect, "--group", "keeper")
     assert exported.stdout == f"/consumers/keeper/offsets/{TOPIC}/0-0:{6 * SIZE}\n"

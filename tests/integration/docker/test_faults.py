@@ -75,7 +75,7 @@ class Drill:
     def delivered_without_a_gap(self) -> bool:
         """Every message the producer's brokers hold up to the stored offsets was given to the application."""
         script = (
-            "from pathlib import Path; from hadoop_etl.demo.deliveries import tally; "
+            "from pathlib import Path; from classroom.demo.deliveries import tally; "
             "t = tally(Path('/data/deliveries').glob('newsfeed@*.txt')); import json; "
             "print(json.dumps(sorted([a, b, c] for a, b, c in t.distinct)))"
         )

@@ -15,7 +15,7 @@ import duckdb
 import pytest
 
 from hadoop_etl.cluster import Cluster
-from hadoop_etl.night import Night
+from hadoop_etl.load_run import LoadRun
 from hadoop_etl.planning import Options
 from hadoop_etl.runners import InlineRunner, Runner
 from hadoop_etl.warehouse import TopicTable, Warehouse
@@ -75,11 +75,12 @@ class Town:
     def cluster(self) -> Cluster:
         return Cluster.from_brokers(self.broker.address)
 
-    def night(self, runner: Runner | None = None, options: Options | None = None, **more: Any) -> Night:
-        return Night(self.warehouse, self.cluster(), runner or InlineRunner(), Journal(), options or Options(), **more)
+    def load_run(self, runner: Runner | None = None, options: Options | None = None, **more: Any) -> LoadRun:
+        chosen = options or Options()
+        return LoadRun(self.warehouse, self.cluster(), runner or InlineRunner(), Journal(), chosen, **more)
 
     def load(self, runner: Runner | None = None, options: Options | None = None, **more: Any) -> dict[str, Any]:
-        return self.night(runner, options, **more).run([self.topic])
+        return self.load_run(runner, options, **more).run([self.topic])
 
     def loaded(self) -> list[Key]:
         """What another engine finds in the table and in its quarantine: DuckDB, through the Delta logs."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 
 from hadoop_etl.cluster import Cluster
-from hadoop_etl.night import Night
+from hadoop_etl.load_run import LoadRun
 from hadoop_etl.planning import Options
 from hadoop_etl.runners import InlineRunner
 from hadoop_etl.warehouse import Warehouse
@@ -29,5 +29,5 @@ def run(
             name, _, hit = failpoint.partition("@")
             stack.enter_context(activate(name, f"kill@{hit}" if hit else "kill"))
         options = Options(split_size=20_000)
-        night = Night(Warehouse(warehouse), Cluster.from_brokers(address), InlineRunner(2), Journal(), options)
-        night.run(topics)
+        load = LoadRun(Warehouse(warehouse), Cluster.from_brokers(address), InlineRunner(2), Journal(), options)
+        load.run(topics)

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from hadoop_etl.runners import in_executor
-from hadoop_etl.task import Result, Work, load_split
+from hadoop_etl.task import load_split
+from hadoop_etl.work import Result, Work
 from kafka2011.client import BrokerConnection
 from kafka2011.errors import ConnectionFailed
 

@@ -45,7 +45,7 @@ CONF = {
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel of this project, built by the documented command from a copy of the sources."""
     tree = tmp_path_factory.mktemp("tree")
-    for package in PACKAGES:
+    for package in (*PACKAGES, "classroom"):
         shutil.copytree(REPOSITORY / package, tree / package, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("setup.cfg", "setup.py", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(REPOSITORY / name, tree)

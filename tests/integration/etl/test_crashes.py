@@ -14,7 +14,8 @@ from hadoop_etl.job import Load
 from hadoop_etl.planning import Options, Planner
 from hadoop_etl.runners import InlineRunner, OnProgress
 from hadoop_etl.state import status
-from hadoop_etl.task import Result, read_split
+from hadoop_etl.task import read_split
+from hadoop_etl.work import Result
 from kafka2011.failpoints import activate
 from kafka2011.testing import BrokerProcess
 from kafka2011.wire.message import Codec
@@ -77,7 +78,7 @@ def test_killed_between_two_topics(town: Town, forks: Any, tmp_path: Path) -> No
     assert victim.exitcode == -signal.SIGKILL
     found = status(town.warehouse)
     assert (found.state, found.published, found.unpublished) == ("half done", (town.topic,), (other.topic,))
-    town.night().run(topics)
+    town.load_run().run(topics)
     town.check()
     other.check()
     assert status(town.warehouse).state == "committed"
@@ -156,7 +157,7 @@ def test_broker_killed_in_mid_read_and_returned(tmp_path: Path) -> None:
         rest.start()
         broker.restart()
         rest.join(120)
-        offsets = [int(offset) for frames, _ in found for rows in frames.rows for offset in rows.offset]
+        offsets = [int(offset) for entries, _ in found for rows in entries.rows for offset in rows.offset]
         assert offsets == [offset for _, offset, _ in town.sent]
         assert town.load()["state"] == "committed"
         town.check()

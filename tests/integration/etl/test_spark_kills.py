@@ -23,7 +23,7 @@ from hadoop_etl.job import Load, Outcome
 from hadoop_etl.planning import Options, Planner
 from hadoop_etl.runners import OnProgress, SparkRunner
 from hadoop_etl.state import read_report, status
-from hadoop_etl.task import Result, Work
+from hadoop_etl.work import Result, Work
 from kafka2011.failpoints import VARIABLE
 from kafka2011.testing import BrokerProcess
 from tests.integration.etl import spark_tasks

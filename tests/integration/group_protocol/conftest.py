@@ -16,6 +16,7 @@ from kafka2011.wire import encode_set
 
 QUICK = {
     "modern.port": 0,
+    "log.format": "2011",
     "num.partitions": 4,
     "log.flush.interval": 1,
     "group.initial.rebalance.delay.ms": 50,

@@ -5,14 +5,13 @@ from __future__ import annotations
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
-from consumers.group_protocol.codec import ApiKey, Struct
-from consumers.group_protocol.error_codes import ErrorCode
-from consumers.group_protocol.member.connection import ModernConnection
 from kafka2011.client import BrokerConnection
 from kafka2011.testing import BrokerProcess
 from kafka2011.wire import encode_set
+from since2011.client.connection import ModernConnection
+from since2011.wire.codec import ApiKey, Struct
+from since2011.wire.error_codes import ErrorCode
 from tests.integration.group_protocol.conftest import QUICK
 from tests.waiting import until
 
@@ -44,7 +43,6 @@ class FailoverCluster:
         self.publish([b"first"])
         for number in self.brokers:
             until(lambda number=number: self._is_whole(number), f"broker {number} sees the others and the topic")
-        until(lambda: not any(self.offsets(number)["loading"] for number in self.brokers), "the groups are shared out")
         return self
 
     def __exit__(
@@ -69,19 +67,6 @@ class FailoverCluster:
         answer = self._ask(number, ApiKey.METADATA, 8, body)
         return len(answer.brokers) == len(self.brokers) and len(answer.topics[0].partitions) == 4
 
-    def offsets(self, number: int) -> dict[str, Any]:
-        """What ``/state`` shows of a broker's part of the offsets."""
-        found: dict[str, Any] = self.brokers[number].state()["plugins"]["modern"]["offsets"]
-        return found
-
-    def copied(self, number: int) -> None:
-        """Wait until everything this broker has is copied."""
-        until(lambda: self.offsets(number)["uncopied"] == 0, f"broker {number} has copied everything")
-
-    def returned(self, number: int) -> None:
-        """Wait until a broker that was started again has all its groups."""
-        until(lambda: self.offsets(number)["coordinates"] and not self.offsets(number)["loading"], "it has its groups")
-
     def _ask(self, number: int, key: ApiKey, version: int, body: Struct) -> Struct:
         broker = self.brokers[number]
         connection = ModernConnection(broker.host, broker.modern_port or 0, client_id="t")
@@ -95,6 +80,11 @@ class FailoverCluster:
         body = Struct(key=group, key_type=0)
         found: int = self._ask(asked or len(self.brokers), ApiKey.FIND_COORDINATOR, 2, body).node
         return found
+
+    def find(self, group: str, asked: int) -> int:
+        """The error with which a broker answers who coordinates a group."""
+        error: int = self._ask(asked, ApiKey.FIND_COORDINATOR, 2, Struct(key=group, key_type=0)).error
+        return error
 
     def group_of(self, number: int, name: str = "group") -> str:
         """A group this broker coordinates."""

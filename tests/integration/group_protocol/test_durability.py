@@ -7,11 +7,11 @@ import json
 from click.testing import CliRunner
 
 from consumers.cli.group import group as group_command
-from consumers.group_protocol.codec import ApiKey, Struct
 from consumers.group_protocol.member import Member, Message
-from consumers.group_protocol.member.connection import ModernConnection
 from kafka2011.errors import ConnectionFailed
 from kafka2011.testing import BrokerProcess
+from since2011.client.connection import ModernConnection
+from since2011.wire.codec import ApiKey, Struct
 from tests.integration.group_protocol.conftest import fill, new_member
 from tests.integration.group_protocol.test_member import Diary, drain
 from tests.waiting import until
@@ -35,7 +35,10 @@ def committed(broker: BrokerProcess, group: str) -> int:
 
 
 def test_no_acknowledged_commit_is_lost_by_kill_9(own_broker: BrokerProcess) -> None:
-    """Killed in the middle of a flood of commits, three times over: what was answered is there. Spec §11."""
+    """Killed in the middle of a flood of commits, three times over: what was answered is there.
+
+    See docs/group-protocol.md.
+    """
     fill(own_broker, "t")
     acknowledged = dict.fromkeys([f"flood-{n}" for n in range(N_GROUPS)], 0)
     sent = dict(acknowledged)
@@ -74,7 +77,7 @@ def can_commit(reader: Member) -> bool:
 
 def test_groups_go_on_after_a_crash_of_the_broker(own_broker: BrokerProcess) -> None:
     """Members of both kinds keep their partitions over kill -9 and restart; nobody is told to rebalance, and the tools
-    see both groups. Spec §11, §12."""
+    see both groups. See docs/group-protocol.md."""
     fill(own_broker, "on")
     diaries = {"classic": Diary(), "consumer": Diary()}
     members = {kind: new_member(own_broker, f"on-{kind}", protocol=kind) for kind in diaries}

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 
 import pytest
 
-from consumers.group_protocol.error_codes import ErrorCode
 from consumers.group_protocol.member import GroupError, Listener, Member, Message
-from consumers.group_protocol.member.errors import CommitRefused
 from kafka2011.client import BrokerConnection
 from kafka2011.testing import BrokerProcess
 from kafka2011.types import TopicPartition
 from kafka2011.wire import encode_set
+from since2011.client.errors import CommitRefused
+from since2011.wire.error_codes import ErrorCode
 from tests.integration.group_protocol.conftest import MakeMember, fill
 from tests.waiting import until
 
@@ -61,7 +61,7 @@ def test_two_members_share_and_hand_over_without_a_duplicate(
     broker: BrokerProcess, member: MakeMember, topic: str, protocol: str, assignor: str
 ) -> None:
     """One reads all; a second joins and gets half; the first leaves in peace and the second has all: every message is
-    delivered exactly once, because everyone came and went in peace. Spec §3, §8, §12."""
+    delivered exactly once, because everyone came and went in peace. See docs/group-protocol.md."""
     expected = fill(broker, topic)
     seen: list[Message] = []
     diary = Diary()
@@ -95,7 +95,7 @@ def fill_more(broker: BrokerProcess, topic: str, mark: bytes = b"+") -> set[byte
 
 
 def test_a_static_member_restarts_without_a_rebalance(broker: BrokerProcess, member: MakeMember, topic: str) -> None:
-    """The other member hears nothing, the returning one has its partitions again. Spec §7."""
+    """The other member hears nothing, the returning one has its partitions again. See docs/group-protocol.md."""
     fill(broker, topic)
     seen: list[Message] = []
     diary = Diary()
@@ -119,7 +119,7 @@ def test_a_static_member_restarts_without_a_rebalance(broker: BrokerProcess, mem
 
 def test_whoever_does_not_poll_leaves_by_itself(broker: BrokerProcess, member: MakeMember, topic: str) -> None:
     """After max.poll.interval the member gives up its place; its commit is refused, and at the next poll it hears that
-    its partitions are lost. Spec §5."""
+    its partitions are lost. See docs/group-protocol.md."""
     fill(broker, topic)
     seen: list[Message] = []
     diary = Diary()
@@ -136,7 +136,10 @@ def test_whoever_does_not_poll_leaves_by_itself(broker: BrokerProcess, member: M
 
 
 def test_seek_pause_commit_and_resume(broker: BrokerProcess, member: MakeMember, topic: str) -> None:
-    """Positions are 2011 offsets; a paused partition is silent; a commit is where the next begins. Spec §3.6."""
+    """Positions are 2011 offsets; a paused partition is silent; a commit is where the next begins.
+
+    See docs/group-protocol.md.
+    """
     expected = fill(broker, topic)
     part = TopicPartition(topic, 0)
     seen: list[Message] = []

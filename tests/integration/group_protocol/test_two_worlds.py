@@ -21,7 +21,8 @@ def copy(zk_connect: str, group: str, *arguments: str) -> Result:
 
 def test_offsets_mean_the_same_in_both_worlds(zk_connect: str) -> None:
     """A group's place, stored by Algorithm 1, is where a modern member goes on, and back (§3.2; bytes in both)."""
-    options = {"zk.connect": zk_connect, "num.partitions": 2, "modern.port": 0, "log.flush.interval": 1}
+    modern = {"modern.port": 0, "log.format": "2011"}
+    options = {"zk.connect": zk_connect, "num.partitions": 2, "log.flush.interval": 1, **modern}
     session = ZooKeeperSession(zk_connect)
     with BrokerProcess(options=options) as broker:
         session.start()

@@ -1,4 +1,4 @@
-"""A file or a disk that can take no more, for real (reliability §2.3)."""
+"""A file or a disk that can take no more, for real (docs/reliability.md)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from consumers.group_protocol.error_codes import ErrorCode
 from kafka2011.client import BrokerConnection
 from kafka2011.errors import LogFull
 from kafka2011.log import LogSettings, LogStore
 from kafka2011.testing import BrokerProcess
 from kafka2011.wire import AckLevel, decode_set, encode_set
-from tests.integration.group_protocol_wire.wire_client import WireClient
+from since2011.wire.error_codes import ErrorCode
 from tests.integration.log.conftest import RunWriter, check_directory
+from tests.integration.since2011.wire_client import WireClient
 from tests.waiting import until
 
 
@@ -86,7 +86,7 @@ def fill(path: Path) -> None:
 @pytest.mark.parametrize("lock_file", ["kept", "removed"])
 def test_a_broker_starts_on_a_full_disk(small_disk: Path, lock_file: str) -> None:
     """Issue 19 B7: it serves what is stored on both ports, says what to free, and takes messages when there is room."""
-    options = {"modern.port": 0, "produce.acks.enable": True, "log.flush.interval": 1}
+    options = {"modern.port": 0, "log.format": "2011", "produce.acks.enable": True, "log.flush.interval": 1}
     ballast = small_disk / "ballast"
     with BrokerProcess(small_disk / "data", options) as broker:
         data = encode_set([b"stored"])

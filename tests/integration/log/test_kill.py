@@ -1,4 +1,4 @@
-"""kill -9 at every durable step, again and again: nothing flushed is lost (reliability §2.2)."""
+"""kill -9 at every durable step, again and again: nothing flushed is lost (docs/reliability.md)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_killed_at(step: str, tmp_path: Path, run_writer: RunWriter) -> None:
 
 
 def test_killed_during_recovery(tmp_path: Path, run_writer: RunWriter) -> None:
-    """A recovery that is killed before and after its cut is simply done again (reliability §2.2)."""
+    """A recovery that is killed before and after its cut is simply done again (docs/reliability.md)."""
     _, flushed, _ = run_writer(tmp_path, failpoints="log.flush.before_fsync=kill@5")
     last = max((tmp_path / "t-0").iterdir())
     for step in ("before", "after"):

@@ -1,6 +1,6 @@
 """A power cut, honestly: the file system is shut down under the writer without flushing its journal.
 
-kill -9 leaves the page cache to the kernel, so only this tells whether "flushed" means on disk (reliability §0.8).
+kill -9 leaves the page cache to the kernel, so only this tells whether "flushed" means on disk (docs/reliability.md).
 """
 
 from __future__ import annotations

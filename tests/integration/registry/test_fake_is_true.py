@@ -23,6 +23,7 @@ from zk_registry.operations import (
     Multi,
     Node,
     Operation,
+    Pipeline,
     RegistryError,
     Set,
     Sync,
@@ -41,20 +42,32 @@ class World:
 
     sessions: list[Any]
     fired: Counter[int] = field(default_factory=Counter)
+    creations: dict[int, int] = field(default_factory=dict)
+    """The numbers of creations, in the order in which they were seen."""
 
     def answer(self, who: int, step: int, operation: Operation) -> object:
         """What an operation gives, with session ids replaced by who owns them."""
         try:
             result = self.sessions[who].perform(operation, lambda path: self.fired.update([step]))
         except RegistryError as error:
-            return type(error).__name__, error.path
+            return self._told(error)
+        return tuple(map(self._told, result)) if isinstance(operation, Pipeline) else self._told(result)
+
+    def _told(self, result: object) -> object:
+        if isinstance(result, RegistryError):
+            return type(result).__name__, result.path
         if isinstance(result, Node):
             owners = {session.session_id: f"session {n}" for n, session in enumerate(self.sessions)}
-            return result.value, result.version, owners.get(result.ephemeral_owner, result.ephemeral_owner)
+            creation = self.creations.setdefault(result.czxid, len(self.creations))
+            return result.value, result.version, owners.get(result.ephemeral_owner, result.ephemeral_owner), creation
         return result
 
 
 def random_operation(random: Random) -> Operation:
+    if random.random() < 0.1:
+        single = (random_operation(random) for _ in range(random.randrange(1, 6)))
+        kinds = (Children, Get, Exists, Set, Delete, Multi)
+        return Pipeline(tuple(each for each in single if isinstance(each, kinds)))
     path, version = random.choice(PATHS), random.choice([-1, -1, -1, 0, 1])
     match random.randrange(12):
         case 0 | 1:
@@ -64,7 +77,9 @@ def random_operation(random: Random) -> Operation:
         case 3:
             return Exists(path, watch=True)
         case 4 | 5:
-            return Create(path, b"%d" % random.randrange(9), random.random() < 0.4, random.random() < 0.4)
+            value = random.choice([b"%d" % random.randrange(9), None])
+            kinds = [random.random() < share for share in (0.4, 0.4, 0.2)]
+            return Create(path, value, *kinds)
         case 6:
             return Set(path, b"%d" % random.randrange(9), version)
         case 7:
@@ -79,7 +94,7 @@ def random_operation(random: Random) -> Operation:
 
 def random_write(random: Random) -> Create | Set | Delete | Check:
     path, version = random.choice(PATHS), random.choice([-1, -1, 0])
-    create = Create(path, b"m", random.random() < 0.3)
+    create = Create(path, random.choice([b"m", None]), random.random() < 0.3, sequential=random.random() < 0.2)
     return random.choice([create, Set(path, b"n", version), Delete(path, version), Check(path, version)])
 
 

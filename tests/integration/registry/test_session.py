@@ -144,7 +144,10 @@ def test_the_leader_killed_is_a_short_pause(zk_ensemble: EmbeddedZooKeeper) -> N
 
 
 def test_a_chroot_is_a_tree_of_its_own(zookeeper: EmbeddedZooKeeper) -> None:
-    """The chroot of a connect string is made on demand, level by level, and hides everything else (spec §4)."""
+    """The chroot of a connect string is made on demand, level by level, and hides everything else.
+
+    See docs/zookeeper.md.
+    """
     connect = fresh_chroot(zookeeper.connect)
     for _ in range(2):
         with ZooKeeperSession(connect + "/deep/er", create_chroot=True) as inside, ZooKeeperSession(connect) as outside:
@@ -193,7 +196,7 @@ def test_nobody_there_is_said_with_the_address() -> None:
 
 @pytest.mark.parametrize("connect", ["", "host:port", "host:99999999", "/only/a/chroot"])
 def test_what_is_no_connect_string_is_said_to_be_none(connect: str) -> None:
-    """A connect string that cannot be read is named at once (spec §7.1)."""
+    """A connect string that cannot be read is named at once (docs/configuration.md)."""
     with pytest.raises(ConfigError, match="HOST:PORT"):
         ZooKeeperSession(connect)
 

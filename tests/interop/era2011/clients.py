@@ -33,7 +33,7 @@ PYTHON_2_PACKAGES = ["brod==0.4.3", "samsa==0.3.11", "kazoo==2.8.0", "six==1.16.
 
 WRITES_MAGIC = {"prozess": 1, "franz-kafka": 1, "kafka": 0, "samsa": 0, "brod": 0}
 READS_MAGIC = {"prozess": {1}, "franz-kafka": {1}, "kafka": {0}, "samsa": {0, 1}, "brod": {0}}
-"""Several messages in a reply, that is; see the fact sheet of 0.7's clients (spec §12)."""
+"""Several messages in a reply, that is; see the fact sheet of 0.7's clients (docs/paper-vs-code.md)."""
 
 
 @dataclass(frozen=True, slots=True)

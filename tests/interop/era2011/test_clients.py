@@ -1,4 +1,4 @@
-"""Programs written for Kafka 0.7 publish to this broker and read from it, unmodified (spec §12, §15)."""
+"""Programs written for Kafka 0.7 publish to this broker and read from it, unmodified (docs/paper-vs-code.md)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def broker() -> Iterator[BrokerProcess]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_old_client_publishes_and_reads_back(broker: BrokerProcess, name: str) -> None:
-    """What a 0.7 client wrote it reads back, and we read it too, in the format it chose (spec §15.2)."""
+    """What a 0.7 client wrote it reads back, and we read it too, in the format it chose (docs/paper-vs-code.md)."""
     client = old_client(name)
     client.publish(broker, f"own-{name}", *MESSAGES)
     found = stored(broker, f"own-{name}")
@@ -57,7 +57,10 @@ def shared_topics(broker: BrokerProcess) -> dict[int, list[str]]:
 def test_an_old_client_reads_what_the_others_wrote(
     broker: BrokerProcess, name: str, shared_topics: dict[int, list[str]]
 ) -> None:
-    """Bytes out are bytes in: any client reads what any other wrote in a format it knows (spec §1.1, §12)."""
+    """Bytes out are bytes in: any client reads what any other wrote in a format it knows.
+
+    See docs/protocol.md, docs/paper-vs-code.md.
+    """
     client = old_client(name)
     for magic in READS_MAGIC[name]:
         if shared_topics[magic]:
@@ -65,21 +68,21 @@ def test_an_old_client_reads_what_the_others_wrote(
 
 
 def test_samsa_uses_the_multi_requests(broker: BrokerProcess) -> None:
-    """MULTIPRODUCE and MULTIFETCH as samsa's low-level client writes them (spec §3.2)."""
+    """MULTIPRODUCE and MULTIFETCH as samsa's low-level client writes them (docs/protocol.md)."""
     found = json.loads(old_client("samsa").run("multi", broker, "multi", *MESSAGES))
 
     assert found == [MESSAGES, MESSAGES]
 
 
 def test_samsa_writes_the_newer_format_on_request(broker: BrokerProcess) -> None:
-    """Magic 1 from a client that defaults to 0 (spec §12)."""
+    """Magic 1 from a client that defaults to 0 (docs/paper-vs-code.md)."""
     old_client("samsa").publish(broker, "samsa-1", *MESSAGES, verb="publish-magic-1")
 
     assert {message.magic for message in stored(broker, "samsa-1")} == {1}
 
 
 def test_brod_asks_for_offsets(broker: BrokerProcess) -> None:
-    """OFFSETS latest and earliest as brod asks them: the end is the next resume offset (spec §15.3)."""
+    """OFFSETS latest and earliest as brod asks them: the end is the next resume offset (docs/paper-vs-code.md)."""
     client = old_client("brod")
     client.publish(broker, "offsets", *MESSAGES)
     end = stored(broker, "offsets")[-1].next_offset
@@ -89,7 +92,7 @@ def test_brod_asks_for_offsets(broker: BrokerProcess) -> None:
 
 
 def test_franz_kafka_compresses(broker: BrokerProcess) -> None:
-    """A gzip wrapper made by node is stored as it is and opened by both sides (spec §1.3)."""
+    """A gzip wrapper made by node is stored as it is and opened by both sides (docs/protocol.md)."""
     client = old_client("franz-kafka")
     client.publish(broker, "gzip", *MESSAGES, verb="publish-gzip")
 

@@ -11,6 +11,7 @@ from kafka2011.testing import BrokerProcess
 
 OPTIONS = {
     "modern.port": 0,
+    "log.format": "2011",
     "num.partitions": 4,
     "group.initial.rebalance.delay.ms": 0,
     "group.min.session.timeout.ms": 100,

@@ -1,4 +1,4 @@
-"""aiokafka, unmodified, against the modern port. Spec: modern-group-protocol §1."""
+"""aiokafka, unmodified, against the modern port. See docs/modern-port.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kafkajs, unmodified, where node and its package can be had. Spec: modern-group-protocol §1."""
+"""kafkajs, unmodified, where node and its package can be had. See docs/modern-port.md."""
 
 from __future__ import annotations
 

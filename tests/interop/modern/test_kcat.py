@@ -1,4 +1,4 @@
-"""kcat, unmodified, where it is installed. Spec: modern-group-protocol §1."""
+"""kcat, unmodified, where it is installed. See docs/modern-port.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The connection is cut after the append, before the answer: what each client then writes. Spec §14."""
+"""The connection is cut after the append, before the answer: what each client then writes. See docs/modern-port.md."""
 
 from __future__ import annotations
 

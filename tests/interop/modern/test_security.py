@@ -1,4 +1,4 @@
-"""TLS and SASL on the modern port, as confluent-kafka and aiokafka speak them. Spec: research/reliability §4.1."""
+"""TLS and SASL on the modern port, as confluent-kafka and aiokafka speak them. docs/security.md."""
 
 from __future__ import annotations
 

@@ -54,7 +54,12 @@ def _fetch(target: Path) -> None:
 
 def run_tool(name: str, *arguments: str, cwd: Path) -> str:
     """What one of Kafka's own command-line classes prints."""
-    command = ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{jars()}/*", name, *arguments]
+    return run_java(name, *arguments, cwd=cwd)
+
+
+def run_java(program: str, *arguments: str, cwd: Path) -> str:
+    """What a class, or a program in one source file, prints with Kafka's jars at hand."""
+    command = ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{jars()}/*", program, *arguments]
     ended = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=170, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     return ended.stdout

@@ -211,7 +211,7 @@ def test_a_consumer_can_deliberately_rewind(cluster: Cluster) -> None:
 
 
 def test_several_topics_and_a_filter(cluster: Cluster) -> None:
-    """Streams of several topics in one call; a filter also takes topics that appear later (spec §5.6)."""
+    """Streams of several topics in one call; a filter also takes topics that appear later (docs/consumer.md)."""
     for name in ("a1", "a2", "b1"):
         cluster.topic(name, 1)
         cluster.publish(name, 0, name.encode())

@@ -14,18 +14,19 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import shutil
 import struct
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 from hadoop_etl.cluster import Cluster
-from hadoop_etl.night import Night
+from hadoop_etl.load_run import LoadRun
 from hadoop_etl.planning import Options
 from hadoop_etl.runners import InlineRunner
 from hadoop_etl.warehouse import Warehouse
@@ -40,6 +41,7 @@ HEALTHY = "healthy"
 TOPICS = ("json", "avro", "raw", "guess", HEALTHY)
 FORMATS = {"json": "json", "avro": "avro", "raw": "raw", HEALTHY: "json"}
 NOW_MS = 1_307_847_600_000
+MEMORY = "/dev/shm"
 
 TIME = {"name": "timestamp", "type": "long"}
 NODE = {"type": "record", "name": "Node", "fields": [{"name": "next", "type": ["null", "Node"]}]}
@@ -81,8 +83,8 @@ ODD_NAMES = ("n", "N", "ts", "TS", "dt", "value", "value_", "extra", "kerror", "
 class FakeBroker:
     """Logs in memory, answering like a connection. Thread: any."""
 
-    def __init__(self) -> None:
-        self.logs = {topic: FakeLog() for topic in TOPICS}
+    def __init__(self, topics: Iterable[str] = TOPICS) -> None:
+        self.logs = {topic: FakeLog() for topic in topics}
 
     def __call__(self, *_: Any, **__: Any) -> FakeBroker:
         return self
@@ -105,7 +107,7 @@ class FakeCluster(Cluster):
 
     def __init__(self, broker: FakeBroker) -> None:
         part = BrokerPartition(0, 0)
-        super().__init__({0: BrokerAddress(0, "nowhere", 1)}, {topic: [part] for topic in TOPICS})
+        super().__init__({0: BrokerAddress(0, "nowhere", 1)}, {topic: [part] for topic in broker.logs})
         self._broker = broker
 
     def first_offset(self, topic: str, part: BrokerPartition) -> int:
@@ -129,11 +131,13 @@ class Payloads:
         self._span = self._random.choice((10**8,) * 9 + (10**10,))
         self._names = self._random.choice((30,) * 9 + (10**6,))
 
-    def one(self, topic: str) -> bytes:
-        """A payload for a topic: mostly good, as in life."""
+    def one(self, topic: str, oddity: float = 1.0) -> bytes:
+        """A payload for a topic: mostly good, as in life; with less ``oddity``, more of them."""
         if topic == HEALTHY:
             return json.dumps({"timestamp": NOW_MS + self._random.randrange(10**8), "n": 1}).encode()
         dice = self._random.random()
+        if self._random.random() >= oddity:
+            dice = 0.5
         if dice < 0.02:
             return self._random.randbytes(self._random.randrange(60))
         good = self._avro() if topic == "avro" else self._json(dice)
@@ -163,8 +167,8 @@ class Payloads:
         for _ in range(chance.randrange(4)):
             node = {"next": node}
         record = {
-            "timestamp": NOW_MS + chance.randrange(10**10), "s": "x" * chance.randrange(9), "n": chance.randrange(9),
-            "S": None, "inner": {"x": 0.5, "y": b"\xff"}, "items": list(range(chance.randrange(4))),
+            "timestamp": NOW_MS + chance.randrange(self._span), "s": "x" * chance.randrange(9), "S": None,
+            "n": chance.randrange(9), "inner": {"x": 0.5, "y": b"\xff"}, "items": list(range(chance.randrange(4))),
             "nothing": [None] * chance.randrange(3), "map": {"k": chance.choice((None, 1, "v"))}, "kind": "B",
             "day": chance.randrange(40_000), "at": chance.randrange(10**15), "price": None, "flag": True,
             "node": node,
@@ -232,19 +236,22 @@ class Round:
                 mock.patch("hadoop_etl.job.BrokerConnection", self._broker),
             ):
                 options = Options(formats=FORMATS, schemas=self._registry)
-                night = Night(self._warehouse, FakeCluster(self._broker), InlineRunner(1), Journal(), options)
-                self._check(night.run(TOPICS))
+                load = LoadRun(self._warehouse, FakeCluster(self._broker), InlineRunner(1), Journal(), options)
+                self._check(load.run(TOPICS))
         return sum(self._sent.values())
 
     def _send(self, topic: str) -> None:
         chance = random.Random(f"{self.seed} {topic} {self._sent[topic]}")
         left = self._size
         while left:
-            count = min(left, chance.randrange(1, 200))
-            payloads = [self._payloads.one(topic) for _ in range(count)]
-            codec = chance.choice((Codec.NONE, Codec.NONE, Codec.GZIP, Codec.SNAPPY))
-            self._broker.logs[topic].segments.append(encode_set(payloads, codec=codec))
-            left -= count
+            # A segment is read at once where all of it is good, and message by message where some of it is not.
+            oddity, segment = chance.choice((0.0, 0.001, 0.02, 1.0)), b""
+            for _ in range(chance.choice((1, 2, 20))):
+                count = min(left, chance.randrange(1, 200))
+                payloads = [self._payloads.one(topic, oddity) for _ in range(count)]
+                segment += encode_set(payloads, codec=chance.choice((Codec.NONE, Codec.NONE, Codec.GZIP, Codec.SNAPPY)))
+                left -= count
+            self._broker.logs[topic].segments.append(segment)
         self._sent[topic] += self._size
 
     def _check(self, report: dict[str, Any]) -> None:
@@ -268,7 +275,8 @@ def fuzz(seed: int, size: int, is_over: Callable[[int], bool]) -> int:
     """Rounds from ``seed`` on until enough; returns the number of messages."""
     total = 0
     while not is_over(total):
-        root = Path(tempfile.mkdtemp(prefix="kafka2011-fuzz-"))
+        # In memory where there is such a place: the disk is not what is tried here, and most of the time would be its.
+        root = Path(tempfile.mkdtemp(prefix="kafka2011-fuzz-", dir=MEMORY if os.access(MEMORY, os.W_OK) else None))
         try:
             total += Round(seed, size, root).run()
         finally:
@@ -282,7 +290,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--for", dest="seconds", default="60s", help="like 90s, 10m, 1h")
     parser.add_argument("--seed", type=int, default=struct.unpack("I", random.SystemRandom().randbytes(4))[0])
-    parser.add_argument("--size", type=int, default=4000, help="messages per topic and night")
+    parser.add_argument("--size", type=int, default=10_000, help="messages per topic and night")
     chosen = parser.parse_args()
     seconds = float(chosen.seconds[:-1]) * {"s": 1, "m": 60, "h": 3600}[chosen.seconds[-1]]
     began = said = time.monotonic()

@@ -23,7 +23,7 @@ from hadoop_etl.cluster import Cluster
 from hadoop_etl.errors import CannotRewind
 from hadoop_etl.formats import choose_format
 from hadoop_etl.job import Load
-from hadoop_etl.night import Night
+from hadoop_etl.load_run import LoadRun
 from hadoop_etl.plan import Plan
 from hadoop_etl.planning import Options, Planner
 from hadoop_etl.requeue import requeue, sample_dead
@@ -226,8 +226,8 @@ class World:
     def backfill(self, crash: str | None = None) -> None:
         if self.table.state().version < 0:
             return
-        night = Night(self.warehouse, FakeCluster(self.logs), InlineRunner(1), Journal(), self._options(None))
-        plan = night.plan_backfill(TOPIC)
+        load = LoadRun(self.warehouse, FakeCluster(self.logs), InlineRunner(1), Journal(), self._options(None))
+        plan = load.plan_backfill(TOPIC)
         self._step(lambda: self._run(plan), self._after(plan), crash)
 
     def requeue(self, crash: str | None = None) -> None:

@@ -23,14 +23,14 @@ from consumers.group_protocol.coordinator.results import (
     Reply,
     SyncGroupResult,
 )
-from consumers.group_protocol.error_codes import ErrorCode
 from consumers.group_protocol.kip848.group import ConsumerGroup
 from consumers.group_protocol.subscription import decode_assignment
-from consumers.sim.lanes.compare import MODERN
-from consumers.sim.lanes.figures import ownership
-from consumers.sim.lanes.world import GROUP, GroupWorld
+from consumers.sim.compare.figures import ownership
+from consumers.sim.compare.side_by_side import MODERN
+from consumers.sim.compare.world import GROUP, GroupWorld
 from consumers.sim.scenario import SESSION_S, Scenario
 from kafka2011.types import TopicPartition
+from since2011.wire.error_codes import ErrorCode
 
 _HEARD = (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS)
 """Answers to a member that counts as alive: "join again" is said only to one whose heartbeat was heard."""

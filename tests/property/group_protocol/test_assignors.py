@@ -58,7 +58,7 @@ def check_fair(
 @settings(max_examples=80, deadline=None, derandomize=True)
 @given(situation=situations())
 def test_every_partition_goes_to_one_member_that_wants_it(situation: Situation) -> None:
-    """Complete and disjoint; cooperative only leaves out what someone else still holds. Spec §9."""
+    """Complete and disjoint; cooperative only leaves out what someone else still holds. See docs/group-protocol.md."""
     counts, candidates = situation
     for name in ASSIGNORS:
         shares = assignor(name).assign(counts, candidates)
@@ -75,7 +75,7 @@ def test_every_partition_goes_to_one_member_that_wants_it(situation: Situation) 
 @settings(max_examples=80, deadline=None, derandomize=True)
 @given(situation=situations())
 def test_sticky_and_uniform_are_as_even_as_wishes_allow(situation: Situation) -> None:
-    """No chain of moves would make it more even. Spec §9.3, §9.4."""
+    """No chain of moves would make it more even. See docs/group-protocol.md."""
     counts, candidates = situation
     check_fair(counts, candidates, assignor("sticky").assign(counts, candidates))
     wishes = {member: Wish(tuple(sorted(candidate.topics))) for member, candidate in candidates.items()}
@@ -90,7 +90,7 @@ def test_sticky_and_uniform_are_as_even_as_wishes_allow(situation: Situation) ->
 @settings(max_examples=80, deadline=None, derandomize=True)
 @given(situation=situations(equal=True))
 def test_sticky_moves_no_more_than_it_must(situation: Situation) -> None:
-    """Equal wishes: each keeps all it owned up to its quota; only the surplus moves. Spec §9.3."""
+    """Equal wishes: each keeps all it owned up to its quota; only the surplus moves. See docs/group-protocol.md."""
     counts, candidates = situation
     owners = believed_owners(counts, candidates)
     held = {member: sum(owner == member for owner in owners.values()) for member in candidates}
@@ -107,7 +107,10 @@ def test_sticky_moves_no_more_than_it_must(situation: Situation) -> None:
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(situation=situations(equal=True))
 def test_cooperative_reaches_the_balance_in_two_rounds(situation: Situation) -> None:
-    """After everyone let go what it was told to, the second round leaves nothing out and moves nothing. Spec §8."""
+    """After everyone let go what it was told to, the second round leaves nothing out and moves nothing.
+
+    See docs/group-protocol.md.
+    """
     counts, candidates = situation
     rule = assignor("cooperative-sticky")
     first = rule.assign(counts, candidates)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from consumers.sim.lanes.compare import MODERN
+from consumers.sim.compare.side_by_side import MODERN
 from consumers.sim.scenario import QUIET_S, SESSION_S, Fault, Scenario
 from tests.property.group_protocol.observer import watch
 
@@ -39,12 +39,18 @@ def scenarios(draw: st.DrawFn) -> Scenario:
 @given(scenario=scenarios())
 def test_no_two_owners_no_zombie_commits_and_every_rebalance_ends(protocol: str, scenario: Scenario) -> None:
     """One owner per partition and generation, no commit of an old generation or epoch accepted, no offset moved back,
-    nothing lost, and after a quiet time every partition has one reader and shares are even. Spec §4, §8, §12."""
+    nothing lost, and after a quiet time every partition has one reader and shares are even.
+
+    See docs/group-protocol.md.
+    """
     watch(scenario, protocol, clean=False)
 
 
 @pytest.mark.parametrize("protocol", MODERN)
 def test_coming_and_going_in_peace_costs_no_duplicate(protocol: str) -> None:
-    """With members that only join and leave, nothing is delivered twice and nobody reads beside another. Spec §8."""
+    """With members that only join and leave, nothing is delivered twice and nobody reads beside another.
+
+    See docs/group-protocol.md.
+    """
     for seed in range(8):
         watch(Scenario.from_seed(seed, kinds=("join", "leave")), protocol, clean=True)

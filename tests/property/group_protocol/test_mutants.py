@@ -17,11 +17,11 @@ from consumers.group_protocol.coordinator.membership import Membership
 from consumers.group_protocol.coordinator.offsets import Offsets
 from consumers.group_protocol.coordinator.rebalance import Rebalance
 from consumers.group_protocol.coordinator.results import HeartbeatResult
-from consumers.group_protocol.error_codes import ErrorCode
 from consumers.group_protocol.kip848 import heartbeat as kip848
 from consumers.group_protocol.kip848.group import ConsumerGroup, MemberState, Standing
 from consumers.group_protocol.kip848.heartbeat import Heartbeats
 from consumers.sim.scenario import Fault, Scenario
+from since2011.wire.error_codes import ErrorCode
 from tests.property.group_protocol.observer import Objection, watch
 
 Patch = Callable[[pytest.MonkeyPatch], None]
@@ -56,7 +56,7 @@ def _calm_heartbeat(self: Membership, token: object, request: Any) -> None:
     group, error = self._find(request.group, request.member, request.instance, request.generation)
     if group is not None:
         self._rebalance.restart_session(group, group.members[request.member])
-    self._desk.answer(token, HeartbeatResult(error))
+    self._replies.answer(token, HeartbeatResult(error))
 
 
 def _impatient(self: Rebalance, group: ClassicGroup) -> None:
@@ -105,7 +105,7 @@ def pausing(seed: int) -> Scenario:
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_missing_rule_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each rule of spec §3-§5, §8 and §12 taken out breaks a promise the observer checks."""
+    """Each rule of docs/group-protocol.md taken out breaks a promise the observer checks."""
     protocol, clean, patch = MUTANTS[name]
     patch(monkeypatch)
     for seed in range(SEEDS):
@@ -119,6 +119,6 @@ def test_a_missing_rule_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("protocol", ["eager", "cooperative", "kip-848"])
 def test_with_all_rules_in_place_nobody_objects(protocol: str) -> None:
-    """The same scenarios pass unmutated. Spec §4."""
+    """The same scenarios pass unmutated. See docs/group-protocol.md."""
     for seed in range(6):
         watch(pausing(seed), protocol, clean=False)

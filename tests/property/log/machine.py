@@ -1,4 +1,4 @@
-"""A model of the log, and a hypothesis machine that compares the real one with it (reliability §5.6).
+"""A model of the log, and a hypothesis machine that compares the real one with it (docs/reliability.md).
 
 Model: the messages ever appended, each with its offset, and how many are surely flushed. Whatever is done, the log
 shows exactly the flushed prefix; after a power cut it holds a prefix that contains everything flushed.
@@ -154,7 +154,7 @@ class LogMachine(RuleBasedStateMachine):
         store.open()
         try:
             log = store.get("t", 0)
-            # An ignored attribute bit, or a codec bit of an outer entry, is not covered by a CRC (spec §1.1).
+            # An ignored attribute bit, or a codec bit of an outer entry, is not covered by a CRC (docs/protocol.md).
             assert log is not None
             assert log.end_offset == self.end, "flushed messages were dropped silently"
         except LogCorrupt:

@@ -1,4 +1,4 @@
-"""The log against its model, with every fault a single machine can have (reliability §5.6)."""
+"""The log against its model, with every fault a single machine can have (docs/reliability.md)."""
 
 from __future__ import annotations
 

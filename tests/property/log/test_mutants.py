@@ -33,10 +33,11 @@ def short_write_begins_again() -> Mutant:
     """KAFKA-309: after a short write the buffer is written again from its start."""
 
     def append(self: Segment, data: bytes) -> None:
-        with WRITING.using(self, os.O_RDWR) as fd:
-            written = os.pwrite(fd, data, self.size)
-            while written < len(data):
-                written += os.pwrite(fd, data[: len(data) - written], self.size + written)
+        file = WRITING.take(self, os.O_RDWR)
+        written = os.pwrite(file.fd, data, self.size)
+        while written < len(data):
+            written += os.pwrite(file.fd, data[: len(data) - written], self.size + written)
+        WRITING.give_back(file)
         self._unsynced = True
         self.size += len(data)
 
@@ -169,6 +170,6 @@ MUTANTS: list[Callable[[], Mutant]] = [
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
 def test_the_machine_kills(mutant: Callable[[], Mutant]) -> None:
-    """A log with this bug does not survive the machine (reliability §5.5)."""
+    """A log with this bug does not survive the machine (docs/reliability.md)."""
     with mutant(), pytest.raises((AssertionError, Kafka2011Error)):
         run_state_machine_as_test(LogMachine, settings=_hunt)

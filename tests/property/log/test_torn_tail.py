@@ -1,4 +1,4 @@
-"""A write torn at any byte, in any way: recovery keeps every whole message and nothing else (reliability §2.3)."""
+"""A write torn at any byte, in any way: recovery keeps every whole message and nothing else (docs/reliability.md)."""
 
 from __future__ import annotations
 

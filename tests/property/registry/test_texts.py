@@ -14,13 +14,13 @@ names = st.text("AZaz09._-", min_size=1, max_size=20).filter(lambda name: name n
 
 @given(st.dictionaries(names, st.integers(1, 1000), max_size=5))
 def test_a_subscription_is_read_as_it_was_written(streams: dict[str, int]) -> None:
-    """What one consumer writes, every other reads (spec §4.3)."""
+    """What one consumer writes, every other reads (docs/zookeeper.md)."""
     assert parse_subscription(Subscription.fixed(streams).encode()) == Subscription.fixed(streams)
 
 
 @given(st.sampled_from(["clicks", "c.*", "a|b", "[a-z]+-x", "(x|y)+"]), st.integers(1, 1000), st.booleans())
 def test_a_filter_is_read_as_it_was_written(pattern: str, n_streams: int, excludes: bool) -> None:
-    """Filters survive the registry too (spec §4.3)."""
+    """Filters survive the registry too (docs/zookeeper.md)."""
     make = Subscription.blacklist if excludes else Subscription.whitelist
     assert parse_subscription(make(pattern, n_streams).encode()) == make(pattern, n_streams)
 
@@ -42,7 +42,7 @@ def test_whatever_filter_is_accepted_is_answered(pattern: str, piece: str) -> No
 
 @given(names, st.integers(1, 65535), st.integers(0, 2**40))
 def test_a_broker_is_read_as_it_was_written(host: str, port: int, started_ms: int) -> None:
-    """A broker's address survives the registry (spec §4.1)."""
+    """A broker's address survives the registry (docs/zookeeper.md)."""
     address = parse_broker("7", encode_broker(host, port, started_ms))
     assert address is not None and (address.host, address.port) == (host, port)
 

@@ -19,6 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from kafka2011.clock import ManualClock
 from since2011.log.cleaner_choice import clean_range
+from since2011.log.offset_map import ENTRY_BYTES
 from since2011.log.retention import apply_retention
 from since2011.log.settings import LogConfig
 from since2011.log.swap import clean_log
@@ -180,7 +181,8 @@ class ModernLogMachine(RuleBasedStateMachine):
         """One round of the cleaner, perhaps with a small map."""
         self.clock.advance(0.1 if wait else 0.0)
         found = clean_range(self.log, None, self.clock.wall_ms())
-        clean_log(self.log, found.first_dirty, found.first_uncleanable, no_codec, no_codec, most_keys=most)
+        first, last = found.first_dirty, found.first_uncleanable
+        clean_log(self.log, first, last, no_codec, no_codec, most_bytes=most * ENTRY_BYTES)
         self.cleaned = True
 
     # -- what must be so ----------------------------------------------------------------------------------------

@@ -10,18 +10,17 @@ import pytest
 from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from since2011.log import cleaner, recovery, truncation
-from since2011.log.cleaner import OffsetMap
+from since2011.log import cleaner, reading, recovery, truncation
 from since2011.log.indexes import OffsetIndex, TimeIndex
 from since2011.log.log import ModernLog
+from since2011.log.offset_map import OffsetMap
 from since2011.log.producer_state import ProducerState
 from since2011.wire.record_batch import BatchHeader
-from since2011.wire.records import Record
 from tests.property.since2011.machine import ModernLogMachine, quick
 
 Mutant = AbstractContextManager[object]
 
-_hunt = settings(quick, max_examples=300, phases=[Phase.generate], report_multiple_bugs=False)
+_hunt = settings(quick, max_examples=1000, phases=[Phase.generate], report_multiple_bugs=False)
 
 
 def torn_tail_stays() -> Mutant:
@@ -67,8 +66,8 @@ def an_abort_is_not_indexed() -> Mutant:
 def the_latest_is_dropped() -> Mutant:
     """The cleaner keeps a record only if it is later than the latest of its key."""
 
-    def is_latest(self: OffsetMap, record: Record) -> bool:
-        return record.key is not None and record.offset > self.offsets.get(record.key, -1)
+    def is_latest(self: OffsetMap, key: bytes, offset: int) -> bool:
+        return offset > self._offsets.get(key, -1)
 
     return patch.object(OffsetMap, "is_latest", is_latest)
 
@@ -112,7 +111,7 @@ def a_marker_ends_nothing() -> Mutant:
 
 def a_read_goes_beyond_the_watermark() -> Mutant:
     """A read of committed records ends with the segment."""
-    return patch.object(ModernLog, "_position", staticmethod(lambda segment, offset: segment.size))
+    return patch.object(reading, "position_of", lambda segment, offset: segment.size)
 
 
 def sequences_are_not_checked() -> Mutant:
@@ -124,7 +123,20 @@ def sequences_are_not_checked() -> Mutant:
     return patch.multiple(ProducerState, duplicate_of=duplicate_of, check=lambda self, header: None)
 
 
+def a_cut_leaves_the_index() -> Mutant:
+    """A follower that cuts its log leaves index entries that point beyond it."""
+    return patch.object(OffsetIndex, "truncate", lambda self, offset: None)
+
+
+def deleted_records_come_back() -> Mutant:
+    """A start forgets where the log begins."""
+    real = recovery._Loader.settle
+    return patch.object(recovery._Loader, "settle", lambda self, log_start: real(self, 0))
+
+
 MUTANTS = [
+    a_cut_leaves_the_index,
+    deleted_records_come_back,
     torn_tail_stays,
     crash_forgets_producers,
     a_cut_keeps_the_producers,

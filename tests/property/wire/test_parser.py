@@ -1,4 +1,4 @@
-"""The parsers are total: any bytes give a value or a named error (reliability §5.6)."""
+"""The parsers are total: any bytes give a value or a named error (docs/reliability.md)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ messages = st.lists(st.builds(Message, st.binary(max_size=40), st.sampled_from([
 @quick
 @given(messages, st.integers(0, 2**40), st.sampled_from(Codec))
 def test_round_trip(sent: list[Message], offset: int, codec: Codec) -> None:
-    """What was encoded is what is decoded, in every format (spec §1)."""
+    """What was encoded is what is decoded, in every format (docs/protocol.md)."""
     data = MessageSet(sent).encode(codec)
     got = decode_set(data, offset)
     assert [(m.payload, m.magic) for m in got] == [(m.payload, m.magic) for m in sent]
@@ -41,7 +41,7 @@ def test_round_trip(sent: list[Message], offset: int, codec: Codec) -> None:
 @quick
 @given(payloads)
 def test_every_prefix(sent: list[bytes]) -> None:
-    """A prefix of a set is its whole entries, or a size error before the first one is whole (spec §1.2)."""
+    """A prefix of a set is its whole entries, or a size error before the first one is whole (docs/protocol.md)."""
     data = encode_set(sent)
     for cut in range(0, len(data), max(1, len(data) // 40)):
         try:
@@ -157,7 +157,7 @@ def _validated(data: bytes) -> list[tuple[bytes, int]] | int:
 @quick
 @given(shapes, st.lists(st.integers(1, 3000), max_size=8))
 def test_frames_however_they_arrive(shape: list[tuple[int, int]], cuts: list[int]) -> None:
-    """Requests come out of a stream whole and in order, wherever the network cut it (spec §3.1)."""
+    """Requests come out of a stream whole and in order, wherever the network cut it (docs/protocol.md)."""
     numbered = iter(range(10**6))
     frames = [next(numbered).to_bytes(3, "big") + bytes(size) for size, count in shape for _ in range(count)]
     stream = b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames)

@@ -5,18 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
-from consumers.group_protocol.broker_plugin import ModernPlugin
 from kafka2011.broker.doors import address_2011, advertised_host
 from kafka2011.broker.plugins import broker_config
 from kafka2011.broker.service import Broker
 from kafka2011.client import BrokerConnection
 from kafka2011.config import load_config
 from kafka2011.errors import CannotConnect, ConfigError
+from kafka2011.testing import BrokerProcess
+from since2011.server.broker_plugin import ModernPlugin
 from tests.certificates import issue
 from tests.unit.broker.test_service import TestReactor
-from tests.waiting import until
 
 EVERYWHERE = "0.0.0.0"
 
@@ -51,30 +52,28 @@ def test_the_2011_port_is_open_on_loopback_or_off(flags: dict[str, str], where: 
     assert address_2011(load_config(flags=flags)) == where
 
 
-def test_each_port_has_its_own_address(tmp_path: Path) -> None:
+def listening(broker: BrokerProcess) -> dict[int, str]:
+    """The addresses a broker's process listens on, by port."""
+    sockets = psutil.Process(broker.pid).net_connections(kind="inet")
+    return {one.laddr.port: one.laddr.ip for one in sockets if one.status == psutil.CONN_LISTEN}
+
+
+def test_each_port_has_its_own_address() -> None:
     """Issue 20 B2: the modern port may be open to the network while the 2011 port is not; both are opened once."""
-    reactor = TestReactor()
-    broker = made(tmp_path, reactor, port_access="loopback", bind_address="10.0.0.1", modern_bind_address=EVERYWHERE)
-    broker.start()
+    given = {"port.access": "loopback", "modern.port": 0, "modern.bind.address": "127.0.0.2"}
+    with BrokerProcess(options=given) as broker:
+        found = listening(broker)
 
-    assert [interface for _, _, _, interface in reactor.tcpServers] == ["127.0.0.1", "127.0.0.1", EVERYWHERE]
-    assert [type(factory).__name__ for _, factory, _, _ in reactor.tcpServers] == [
-        "BrokerFactory", "CountingFactory", "ModernFactory",
-    ]  # fmt: skip
-    stopping = broker.stop()
-    until(lambda: reactor.turn() or stopping.called, "the broker stopped")
+        assert broker.modern_port is not None
+        assert found.pop(broker.port) == "127.0.0.1"
+        assert found.pop(broker.modern_port) == "127.0.0.2"
+        assert list(found.values()) == ["127.0.0.1"], "the admin port, and no other"
 
 
-def test_with_the_2011_port_off_nothing_listens_there(tmp_path: Path) -> None:
+def test_with_the_2011_port_off_nothing_listens_there() -> None:
     """Issue 20 B2: off means no socket; readers are told so instead of being sent somewhere."""
-    reactor = TestReactor()
-    broker = made(tmp_path, reactor, port_access="off")
-    broker.start()
-
-    assert [type(factory).__name__ for _, factory, _, _ in reactor.tcpServers] == ["CountingFactory", "ModernFactory"]
-    assert broker.address.port == 0
-    stopping = broker.stop()
-    until(lambda: reactor.turn() or stopping.called, "the broker stopped")
+    with BrokerProcess(options={"port.access": "off", "modern.port": 0}) as broker:
+        assert len(listening(broker)) == 2, "the admin port and the modern one"
     with pytest.raises(CannotConnect, match="does not offer the 2011 protocol"):
         BrokerConnection("127.0.0.1", 0).offsets("t", 0)
 

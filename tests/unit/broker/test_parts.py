@@ -119,7 +119,7 @@ def test_a_missing_plug_in_matters_only_if_wanted(monkeypatch: pytest.MonkeyPatc
     ],
 )
 def test_others_are_told_where_to_find_us(flags: dict[str, str], host: str, loopback: bool) -> None:
-    """The advertised address is hostname, else where the broker listens, and never 0.0.0.0 (spec §3.6)."""
+    """The advertised address is hostname, else where the broker listens, and never 0.0.0.0 (docs/protocol.md)."""
     config = load_config(flags=flags)
 
     assert (advertised_host(config), is_loopback(config.get("bind.address", str))) == (host, loopback)
@@ -127,14 +127,17 @@ def test_others_are_told_where_to_find_us(flags: dict[str, str], host: str, loop
 
 
 def test_connections_leave_files_for_the_logs() -> None:
-    """However many connections are allowed, half of the process's files stay for segments (reliability §2.2)."""
+    """However many connections are allowed, half of the process's files stay for segments (docs/reliability.md)."""
     config = load_config(flags={"max.connections": "1000"})
 
     assert [limit_settings(config, n).connections for n in (64, 4096)] == [32, 1000]
 
 
 def test_every_log_setting_reaches_the_logs() -> None:
-    """Each setting of the table about logs changes what the logs are given, hours as milliseconds (spec §7.2)."""
+    """Each setting of the table about logs changes what the logs are given, hours as milliseconds.
+
+    See docs/configuration.md.
+    """
     flags = {
         "num.partitions": "3", "topic.partition.count.map": "a:4", "log.file.size": "100", "topic.log.file.size": "a:5",
         "log.roll.hours": "2", "topic.log.roll.hours": "a:3", "log.flush.interval": "7",

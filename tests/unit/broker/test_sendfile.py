@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kafka2011.broker.sendfile import CopyingOutbox, FileRange, Outbox
+from kafka2011.broker.sendfile import CopyingOutbox, Outbox
+from kafka2011.wire.file_range import FileRange
 
 
 class Range:
@@ -126,7 +127,10 @@ def test_file_bytes_never_overtake_the_head(wire: Wire, file: Path) -> None:
 
 
 def test_a_small_answer_leaves_at_once_and_in_one_piece(wire: Wire, file: Path) -> None:
-    """A small answer is sent without waiting for the reactor, head and body together (spec §12, prozess)."""
+    """A small answer is sent without waiting for the reactor, head and body together.
+
+    See docs/paper-vs-code.md, prozess.
+    """
     wire.outbox.send([b"HEAD", Range(file, 0, 100)])
 
     assert not wire.outbox.busy

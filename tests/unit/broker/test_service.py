@@ -70,6 +70,9 @@ class Recorder:
     def trouble(self) -> str | None:
         return None
 
+    def collectors(self) -> tuple[()]:
+        return ()
+
 
 @pytest.fixture
 def reactor() -> TestReactor:
@@ -105,7 +108,7 @@ def test_plug_ins_live_with_the_broker(broker: Broker, reactor: TestReactor) -> 
 def test_retention_runs_after_a_minute_and_then_every_ten(
     broker: Broker, reactor: TestReactor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The cleaner runs first after 60 s, then every log.cleanup.interval.mins, in a thread (spec §2.6)."""
+    """The cleaner runs first after 60 s, then every log.cleanup.interval.mins, in a thread (docs/log.md)."""
     runs: list[str] = []
 
     def retain() -> list[tuple[Any, int]]:

@@ -34,8 +34,8 @@ GROUPS = [(path, command) for path, command in ALL if isinstance(command, click.
 NOT_A_TABLE = {
     "broker start", "cluster up", "cluster down", "cluster kill", "config sample", "etl report", "log accept",
     "log salvage", "observatory", "offsets export", "offsets import", "produce", "sim run", "sim shrink",
-    "sim transcript",
-    "completion", "topics create", "zk start",
+    "sim transcript", "claims report", "figures", "lab hint", "lab start", "offsets adopt",
+    "completion", "topics alter", "topics create", "topics delete", "zk start",
 }
 
 ROOT = Path(__file__).resolve().parents[3]

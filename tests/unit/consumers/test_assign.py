@@ -51,7 +51,7 @@ def test_a_share_is_one_range_of_the_sorted_partitions() -> None:
 
 
 def test_the_table_of_0_7() -> None:
-    """The shipped rule gives 0.7's shares: three and two, then two and two (spec §5.2)."""
+    """The shipped rule gives 0.7's shares: three and two, then two and two (docs/consumer.md)."""
     first, second = ThreadId("group1_consumer1", 0), ThreadId("group1_consumer2", 0)
     five = partitions("200-0", "200-1", "300-0", "300-1", "400-0")
 
@@ -62,14 +62,17 @@ def test_the_table_of_0_7() -> None:
 
 
 def test_one_partition_two_consumers() -> None:
-    """The lower id owns the only partition, the other idles (spec §5.2)."""
+    """The lower id owns the only partition, the other idles (docs/consumer.md)."""
     a, b = ThreadId("g_a", 0), ThreadId("g_b", 0)
     assert list(assign.shipped(partitions("0-0"), [b, a], a)) == partitions("0-0")
     assert list(assign.shipped(partitions("0-0"), [b, a], b)) == []
 
 
 def test_0_7_sorts_text_and_fractions_sort_numbers() -> None:
-    """0.7 puts 10-10 before 10-2 and stream 10 before stream 2; exact fractions order numerically (spec §5.2)."""
+    """0.7 puts 10-10 before 10-2 and stream 10 before stream 2; exact fractions order numerically.
+
+    See docs/consumer.md.
+    """
     names = partitions("2-0", "10-0", "10-1", "10-10", "10-2")
     me, other = ThreadId("g_c", 2), ThreadId("g_c", 10)
 

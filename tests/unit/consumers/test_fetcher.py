@@ -138,7 +138,10 @@ def test_chunks_are_contiguous_and_growth_is_followed(bench: Callable[..., Bench
 
 
 def test_one_request_serves_all_partitions(bench: Callable[..., Bench]) -> None:
-    """Every owned partition of a broker is asked for in one MULTIFETCH, each with a share of the size (spec §5.4)."""
+    """Every owned partition of a broker is asked for in one MULTIFETCH, each with a share of the size.
+
+    See docs/consumer.md.
+    """
     one = bench(fetch_size=1 << 20)
     one.fetcher.add({P0: 0, P1: 0})
     until(lambda: any(len(fetches) == 2 for fetches in one.broker.asked), "both in one request")
@@ -147,7 +150,7 @@ def test_one_request_serves_all_partitions(bench: Callable[..., Bench]) -> None:
 
 
 def test_a_message_larger_than_the_fetch_grows_the_fetch(bench: Callable[..., Bench]) -> None:
-    """0.7 stalled for ever on a message larger than the fetch size; here the fetch grows (spec §5.4)."""
+    """0.7 stalled for ever on a message larger than the fetch size; here the fetch grows (docs/consumer.md)."""
     one = bench(fetch_size=100)
     one.broker.logs[P0] = encode_set([b"small", b"x" * 5000, b"after"])
     one.fetcher.add({P0: 0})
@@ -214,7 +217,7 @@ def test_out_of_range_follows_the_policy_and_says_what_was_skipped(
 
 
 def test_policy_raise_raises(bench: Callable[..., Bench]) -> None:
-    """With the policy ``raise`` an offset outside the log is an error in the stream (spec §5.4)."""
+    """With the policy ``raise`` an offset outside the log is an error in the stream (docs/consumer.md)."""
     one = bench(reset_policy="raise")
     one.fetcher.add({P0: 77})
     until(lambda: one.errors, "the error")

@@ -153,7 +153,10 @@ def test_another_member_in_the_way_is_waited_for_and_its_node_never_deleted(clus
 
 
 def test_0_7_gives_up_after_four_tries(cluster: Cluster) -> None:
-    """The shipped edition stops trying after four attempts and reads nothing until the next event (spec §5.3)."""
+    """The shipped edition stops trying after four attempts and reads nothing until the next event.
+
+    See docs/consumer.md.
+    """
     cluster.zookeeper.session().perform(
         Create(paths.owner("g", "t", part(2).partition), b"somebody", ephemeral=True, make_parents=True)
     )

@@ -102,7 +102,10 @@ def test_a_loop_left_and_entered_again_misses_nothing() -> None:
 
 
 def test_messages_of_a_compressed_set_resume_at_the_set() -> None:
-    """In the middle of a wrapper the position stays at the wrapper; after its last message it moves on (spec §1.3)."""
+    """In the middle of a wrapper the position stays at the wrapper; after its last message it moves on.
+
+    See docs/protocol.md.
+    """
     data = encode_set([b"a", b"b", b"c"], codec=Codec.GZIP)
     stream = Stream("s")
     stream.add(A, 0)

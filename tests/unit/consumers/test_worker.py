@@ -9,7 +9,7 @@ import pytest
 
 from consumers.algorithm1 import worker as module
 from consumers.algorithm1.member import Member
-from consumers.algorithm1.pulse import Pulse
+from consumers.algorithm1.pause_detector import PauseDetector
 from consumers.algorithm1.worker import Worker
 from consumers.delivery import Delivery
 from consumers.events import DeliveryHeld, DeliveryResumed
@@ -117,7 +117,7 @@ def test_a_sleep_that_took_too_long_is_noticed() -> None:
     """A process that was stopped is told so by its own pulse; one that was not is left in peace (§3.2)."""
     clock = ManualClock()
     told = threading.Event()
-    pulse = Pulse(clock, beat_s=0.001, limit_s=2.0, overslept=told.set)
+    pulse = PauseDetector(clock, beat_s=0.001, limit_s=2.0, overslept=told.set)
     pulse.start()
     try:
         clock.advance(1.9)

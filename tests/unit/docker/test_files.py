@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import configparser
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -64,8 +68,56 @@ def test_the_dockerfile_needs_no_registry_but_for_its_base() -> None:
 
     assert "syntax=" not in text
     assert "<<" not in text
-    bases = {"python:3.11-bookworm", "python:3.11-slim-bookworm", "kafka2011", "jvm"}
-    assert {stage.split()[0] for stage in stages} <= bases
+    assert {stage.split()[0] for stage in stages} <= {"${BUILD_IMAGE}", "${RUN_IMAGE}", "kafka2011", "jvm"}
+    assert re.findall(r"^ARG \w+=(\S+?)(?:@\S+)?$", text, re.M) == ["python:3.11-bookworm", "python:3.11-slim-bookworm"]
     for stage in stages:
         if (name := stage.split()[2]) in ("kafka2011", "spark", "zookeeper"):
             assert re.findall(r"^USER (\S+)", stage, re.MULTILINE)[-1] == "kafka", name
+
+
+def test_the_engine_gets_all_the_wheel_is_made_of() -> None:
+    """Every package of setup.cfg, and the build files themselves, pass .dockerignore."""
+    root = DOCKER.parent
+    setup = configparser.ConfigParser()
+    setup.read(root / "setup.cfg")
+    packages = {name.split(".")[0] for name in setup["options"]["packages"].split()}
+    let_in = {line[1:] for line in (root / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+
+    assert packages | {"setup.cfg", "setup.py", "pyproject.toml"} <= let_in
+
+
+DIGEST = f"sha256:{'0123456789abcdef' * 4}"
+
+
+def pin(place: Path, docker: str, *args: str) -> tuple[int, str, str]:
+    """Run the command on a copy of the Dockerfile, with a Docker client that does what ``docker`` says."""
+    client, copy = place / "bin" / "docker", place / "Dockerfile"
+    client.parent.mkdir(exist_ok=True)
+    client.write_text(f"#!/bin/sh\n{docker}\n")
+    client.chmod(0o755)
+    if not copy.exists():
+        copy.write_text((DOCKER / "Dockerfile").read_text())
+    command = [sys.executable, str(DOCKER / "pin.py"), "--file", str(copy), *args]
+    environ = os.environ | {"PATH": f"{client.parent}:{os.environ['PATH']}"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environ, check=False)
+    return done.returncode, copy.read_text(), done.stderr
+
+
+def test_base_images_are_pinned_to_what_the_registry_says(tmp_path: Path) -> None:
+    """``make pin-images`` writes the digest behind each tag, again after a change, and takes it away (SECURITY.md)."""
+    before = (DOCKER / "Dockerfile").read_text()
+    code, after, _ = pin(tmp_path, f"echo {DIGEST}")
+    assert code == 0
+    assert f"ARG BUILD_IMAGE=python:3.11-bookworm@{DIGEST}\n" in after
+    assert f"ARG RUN_IMAGE=python:3.11-slim-bookworm@{DIGEST}\n" in after
+    other = DIGEST.replace("0", "f")
+    assert pin(tmp_path, f"echo {other}")[1] == after.replace(DIGEST, other)
+    assert pin(tmp_path, "exit 1", "--undo")[:2] == (0, before)
+
+
+@pytest.mark.parametrize("docker", ["echo 'no such host' >&2; exit 1", "echo '<html>'", "exit 0"])
+def test_without_a_registry_nothing_is_pinned(tmp_path: Path, docker: str) -> None:
+    """What is not a digest is never written; the exit code says that nobody could tell (SECURITY.md)."""
+    code, after, said = pin(tmp_path, docker)
+    assert (code, after) == (3, (DOCKER / "Dockerfile").read_text())
+    assert "nothing was changed" in said

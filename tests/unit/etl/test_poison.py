@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from hadoop_etl.audit import MOST_WIDTHS, audit
 from hadoop_etl.decode import Format, make_decoder
 from hadoop_etl.decode.bounds import MAX_DEPTH, MAX_VALUES, is_beyond_json
-from hadoop_etl.frames import read_frames
+from hadoop_etl.entries import read_entries
 from hadoop_etl.inference import MAX_COLUMNS, infer
 from hadoop_etl.schema import column_names, columns_of
 from hadoop_etl.wrappers import MAX_OPENED
 from kafka2011.wire import encode_set
 from kafka2011.wire.compression import compress
 from kafka2011.wire.message import Codec, Message, encode_message
+from tests.unit.etl.odd_data import OddWarehouse
 from tests.unit.etl.test_decode import decode, json_form
-from tests.unit.etl.test_frames import rows_of
+from tests.unit.etl.test_entries import rows_of
 
 DEEP = b'{"a":' * 1200 + b"1" + b"}" * 1200
 
@@ -171,9 +174,9 @@ def test_wrappers_in_wrappers_are_opened_so_far() -> None:
     data = encode_set([b"x"])
     for _ in range(5):
         data = encode_message(Message(compress(Codec.GZIP, data), attributes=Codec.GZIP))
-    frames = read_frames(data, 0, at_end=True)
-    assert not rows_of(frames)
-    (dead,) = frames.dead
+    entries = read_entries(data, 0, at_end=True)
+    assert not rows_of(entries)
+    (dead,) = entries.dead
     assert "nested deeper" in dead.reason
 
 
@@ -184,17 +187,41 @@ def test_a_chunk_of_bombs_is_read_in_pieces() -> None:
     assert len(data) < MAX_OPENED // 100
     position, seen, rounds = 0, 0, 0
     while position < len(data):
-        frames = read_frames(data[position:], position, at_end=True)
-        assert not frames.dead
-        assert sum(rows.payload.nbytes for rows in frames.rows) < MAX_OPENED + 10_000_000
-        seen += sum(len(rows) for rows in frames.rows)
-        position, rounds = position + frames.size, rounds + 1
+        entries = read_entries(data[position:], position, at_end=True)
+        assert not entries.dead
+        assert sum(rows.payload.nbytes for rows in entries.rows) < MAX_OPENED + 10_000_000
+        seen += sum(len(rows) for rows in entries.rows)
+        position, rounds = position + entries.size, rounds + 1
     assert (seen, rounds) == (14, 2)
 
 
 def test_a_sealed_wrapper_is_one_dead_row() -> None:
     """A wrapper a worker died of is kept closed, with its bytes."""
     wrapper = encode_set([b"x", b"y"], codec=Codec.SNAPPY)
-    frames = read_frames(wrapper + encode_set([b"z"]), 0, at_end=True, sealed=(0,))
-    assert [payload for *_, payload in rows_of(frames)] == [b"z"]
-    assert [(dead.offset, dead.next_offset) for dead in frames.dead] == [(0, len(wrapper))]
+    entries = read_entries(wrapper + encode_set([b"z"]), 0, at_end=True, sealed=(0,))
+    assert [payload for *_, payload in rows_of(entries)] == [b"z"]
+    assert [(dead.offset, dead.next_offset) for dead in entries.dead] == [(0, len(wrapper))]
+
+
+def test_reports_that_make_no_sense_cost_only_themselves(tmp_path: Path) -> None:
+    """Whoever may publish may write to ``audit``: what no producer would say stops no audit (issue 20 A1)."""
+    good = {"producer": "web-1", "topic": "clicks", "window_start_ms": 1_307_840_000_000, "window_ms": 10_000}
+    good |= {"count": 2, "sequence": 1}
+    bad: list[dict[str, Any]] = [
+        *({"topic": name} for name in ("../../x", "", "_own", "x__dead", None, "a" * 300)),
+        *({"window_ms": width} for width in (0, -1, None, 2**62, 3)),
+        *({"count": count} for count in (None, -1, 2**60)),
+        {"window_start_ms": 1_307_840_000_001},
+    ]
+    flood = [{"producer": "flood", "window_ms": 1000 * width, "window_start_ms": 0} for width in range(1, 500)]
+    reports = [good, *({**good, "producer": "x", "sequence": i, **event} for i, event in enumerate([*bad, *flood]))]
+    odd = OddWarehouse(tmp_path, "audit", "clicks")
+    odd.send("audit", [json.dumps(report).encode() for report in reports])
+    odd.send("clicks", [b'{"timestamp": 1307840000000}', b'{"timestamp": 1307840009999}'])
+    odd.load()
+    windows = audit(odd.warehouse, now_ms=1_307_850_000_000)
+    judged = {w.window_ms: w.verdict for w in windows if w.topic == "clicks" and w.start_ms == 1_307_840_000_000}
+    assert judged[10_000] == "complete"
+    assert len({w.window_ms for w in windows if w.topic == "clicks"}) == MOST_WIDTHS
+    (left_out,) = [w for w in windows if w.topic == "audit"]
+    assert left_out.why.startswith(f"{len(bad) + len(flood) - MOST_WIDTHS} reports make no sense")

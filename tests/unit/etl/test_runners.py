@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from hadoop_etl.cuts import Split
 from hadoop_etl.decode import Format
 from hadoop_etl.errors import LoadError
 from hadoop_etl.events import RunnerChosen
 from hadoop_etl.halving import Halving
 from hadoop_etl.runner_choice import SPARK_FROM, ChosenRunner
 from hadoop_etl.runners import SparkRunner
-from hadoop_etl.task import Done, Lost, Result, Work
+from hadoop_etl.split import Split
+from hadoop_etl.work import LostSplit, Result, SplitResult, Work
 from kafka2011.events import Journal
 from kafka2011.types import BrokerAddress, BrokerPartition
 from kafka2011.wire import encode_set
@@ -67,10 +67,10 @@ def test_one_split_that_kills_spark_s_workers_is_found() -> None:
     def end(works: Sequence[Work]) -> list[Result]:
         if any(one.split.start == 30 for one in works):
             raise RuntimeError("Job aborted: Python worker exited unexpectedly (crashed)")
-        return [Done(one, one.split.end) for one in works]
+        return [SplitResult(one, one.split.end) for one in works]
 
     found = run(FakeSpark(end), [work(start, start + 10) for start in range(0, 80, 10)])
-    (lost,) = [one for one in found if isinstance(one, Lost)]
+    (lost,) = [one for one in found if isinstance(one, LostSplit)]
     assert (lost.work.split.start, lost.died, len(found)) == (30, True, 8)
 
 
@@ -95,13 +95,13 @@ def test_halves_are_cut_between_messages_and_kept() -> None:
         (one,) = works
         tried.append(one)
         if one.split.start <= guilty < one.split.end and not one.guilty:
-            return [Lost(one, "it died", died=True)]
-        return [Done(one, one.split.end, rows=1, dead=len(one.guilty))]
+            return [LostSplit(one, "it died", died=True)]
+        return [SplitResult(one, one.split.end, rows=1, dead=len(one.guilty))]
 
     found = Halving(run_one, lambda offset, size: data[offset : offset + size]).rescue(
-        Lost(work(0, len(data)), "it died", died=True)
+        LostSplit(work(0, len(data)), "it died", died=True)
     )
-    assert isinstance(found, Done)
+    assert isinstance(found, SplitResult)
     assert (found.end, found.dead) == (len(data), 1)
     judged = [one for one in tried if one.guilty]
     assert [(one.split.start, one.split.end) for one in judged] == [(guilty, guilty + len(entries[2]))]

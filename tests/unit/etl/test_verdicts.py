@@ -10,14 +10,14 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from hadoop_etl import report
 from hadoop_etl.audit import Window, exit_code, judge
-from hadoop_etl.cuts import Split, cut, walk_to
 from hadoop_etl.decode import Format
 from hadoop_etl.errors import PlanChanged, TilingBroken
 from hadoop_etl.job import Outcome, TopicOutcome
 from hadoop_etl.plan import Plan, Range, TopicPlan, read_plan
 from hadoop_etl.reading import view_names
-from hadoop_etl.task import Done, Work
+from hadoop_etl.split import Split, make_splits, walk_to
 from hadoop_etl.tiling import winners
+from hadoop_etl.work import SplitResult, Work
 from kafka2011.types import BrokerAddress, BrokerPartition
 from kafka2011.wire import encode_set
 
@@ -27,9 +27,9 @@ RANGE = Range(PART, ADDRESS, 0, 300, None, SPLITS, (150,))
 PLAN = Plan("20110612T030000-abcdef01", 1307847600000, "/w", (TopicPlan("clicks", Format(), False, (RANGE,)),))
 
 
-def done(split: Split, end: int | None = None, stopped: bool = False) -> Done:
+def done(split: Split, end: int | None = None, stopped: bool = False) -> SplitResult:
     work = Work("l", "clicks", PART, ADDRESS, split, Format(), "/w", "/w__dead", False, "2011-06-12", 0, 1000)
-    return Done(work, split.end if end is None else end, stopped=stopped)
+    return SplitResult(work, split.end if end is None else end, stopped=stopped)
 
 
 def test_a_plan_survives_its_file_and_notices_every_change() -> None:
@@ -54,7 +54,7 @@ def test_a_cut_inside_a_message_is_noticed() -> None:
         winners(RANGE, [done(SPLITS[0], 117), done(SPLITS[1]), done(SPLITS[2])], "clicks")
     with pytest.raises(TilingBroken, match="no task"):
         winners(RANGE, [done(SPLITS[0]), done(SPLITS[2])], "clicks")
-    (topic,) = PLAN.without_probed_cuts("clicks").topics
+    (topic,) = PLAN.without_probed_splits("clicks").topics
     assert topic.ranges[0].splits == (Split(0, 150, 150), Split(150, 300, 300))
 
 
@@ -66,8 +66,8 @@ def test_a_deadline_keeps_the_longest_prefix() -> None:
 
 def test_small_ranges_are_one_split_and_segments_are_sure() -> None:
     """Segment starts are cuts that need no proof."""
-    assert cut(0, 100, [50], 1000, None) == [Split(0, 100, 100)]
-    assert cut(0, 3000, [1000, 1100, 2200], 1000, None) == [
+    assert make_splits(0, 100, [50], 1000, None) == [Split(0, 100, 100)]
+    assert make_splits(0, 3000, [1000, 1100, 2200], 1000, None) == [
         Split(0, 1000, 1000),
         Split(1000, 2200, 2200),
         Split(2200, 3000, 3000),

@@ -35,7 +35,7 @@ def test_flags_over_environment_over_file(tmp_path: Path) -> None:
 
 
 def test_the_file_shipped_with_0_7_is_accepted(tmp_path: Path) -> None:
-    """The keys of a 0.7 server.properties are known here, those without effect are said (spec §7.2)."""
+    """The keys of a 0.7 server.properties are known here, those without effect are said (docs/configuration.md)."""
     file = tmp_path / "server.properties"
     file.write_text(
         "brokerid=0\nhostname=host1\nport=9092\nnum.threads=8\nsocket.send.buffer=1048576\n"
@@ -105,7 +105,7 @@ def test_properties_as_java_reads_them() -> None:
 
 
 def test_one_setting_may_follow_another() -> None:
-    """log.default.flush.interval.ms is the scheduler's interval unless set (spec §2.4)."""
+    """log.default.flush.interval.ms is the scheduler's interval unless set (docs/log.md)."""
     config = load_config(flags={"log.default.flush.scheduler.interval.ms": "250"})
 
     assert config.integer("log.default.flush.interval.ms") == 250

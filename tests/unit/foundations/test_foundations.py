@@ -42,7 +42,7 @@ def test_illegal_names(name: str) -> None:
 
 
 def test_partitions_sort_by_number_and_read_back() -> None:
-    """Broker partitions sort numerically and are written as 0.7 writes them (spec §4)."""
+    """Broker partitions sort numerically and are written as 0.7 writes them (docs/zookeeper.md)."""
     parsed = [BrokerPartition.parse(text) for text in ("10-0", "2-10", "2-9")]
 
     assert [str(p) for p in sorted(parsed)] == ["2-9", "2-10", "10-0"]

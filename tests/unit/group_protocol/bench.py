@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import count
 from typing import TypeVar
+from uuid import UUID
 
 from consumers.group_protocol.coordinator.holdings import GROUP_OVERHEAD, MEMBER_OVERHEAD, OFFSET_OVERHEAD
 from consumers.group_protocol.coordinator.requests import (
@@ -35,11 +36,12 @@ from consumers.group_protocol.coordinator.results import (
 )
 from consumers.group_protocol.coordinator.service import GroupCoordinator
 from consumers.group_protocol.coordinator.settings import GroupSettings, LogPosition, Record
-from consumers.group_protocol.error_codes import ErrorCode
 from kafka2011.clock import ManualClock
 from kafka2011.errors import LogFull
 from kafka2011.events import Journal
 from kafka2011.types import TopicPartition
+from since2011.topics.cluster import topic_id
+from since2011.wire.error_codes import ErrorCode
 
 QUICK = GroupSettings(initial_rebalance_delay_ms=0)
 RANGE = (Protocol("range", b"wants t"),)
@@ -73,6 +75,12 @@ class MemoryLog:
 class SomeTopics(dict[str, int]):
     def partition_count(self, topic: str) -> int | None:
         return self.get(topic)
+
+    def topic_id(self, topic: str) -> UUID:
+        return topic_id(topic)
+
+    def topic_name(self, topic_id_: UUID) -> str | None:
+        return next((topic for topic in self if topic_id(topic) == topic_id_), None)
 
 
 class Bench:
@@ -112,7 +120,7 @@ class Bench:
             kept += GROUP_OVERHEAD + len(group.name) + sum(member.size for member in group.members.values())
             kept += sum(MEMBER_OVERHEAD + len(each) for each in pending)
             offsets += sum(OFFSET_OVERHEAD + 2 * len(each.metadata) for each in group.book.appended.values())
-        holdings = self.coordinator._desk.holdings
+        holdings = self.coordinator._replies.holdings
         assert (holdings.total, holdings.offsets) == (kept, offsets)
 
     def ask(self, request: Request, kind: type[R]) -> R:

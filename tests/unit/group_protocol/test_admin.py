@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from consumers.group_protocol.coordinator.requests import DescribeGroups, ListGroups
 from consumers.group_protocol.coordinator.results import DescribeGroupsResult, ListGroupsResult
-from consumers.group_protocol.error_codes import ErrorCode
 from consumers.group_protocol.subscription import Subscription, decode_assignment
+from since2011.wire.error_codes import ErrorCode
 from tests.unit.group_protocol.bench import Bench
 
 
 def test_a_stable_group_is_described_with_its_members() -> None:
-    """State, protocol, and each member's bytes as they came. Spec §1.5."""
+    """State, protocol, and each member's bytes as they came. See docs/modern-port.md."""
     bench = Bench()
     leader, _ = bench.stable("a", "b")
     (group,) = bench.ask(DescribeGroups(("g",)), DescribeGroupsResult).groups
@@ -23,7 +23,7 @@ def test_a_stable_group_is_described_with_its_members() -> None:
 
 
 def test_an_unknown_group_is_dead_without_an_error() -> None:
-    """What admin clients expect. Spec §1.5."""
+    """What admin clients expect. See docs/modern-port.md."""
     group, nameless = Bench().ask(DescribeGroups(("x", "")), DescribeGroupsResult).groups
     assert (group.state, group.error) == ("Dead", ErrorCode.NONE)
     assert nameless.error is ErrorCode.INVALID_GROUP_ID

@@ -1,4 +1,4 @@
-"""The assignors on the worked examples of spec §9.5."""
+"""The assignors on the worked examples of docs/group-protocol.md."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ DEALT_E3 = {"C0": "t0p0 t1p1 t3p0", "C1": "t0p1 t2p0 t3p1", "C2": "t1p0 t2p1"}
 
 
 def test_range_examples() -> None:
-    """Runs of neighbours, topic by topic. Spec §9.5."""
+    """Runs of neighbours, topic by topic. See docs/group-protocol.md."""
     assert run("range", E1, everyone(E1, "C0", "C1")) == {"C0": "t0p0 t0p1 t1p0 t1p1", "C1": "t0p2 t1p2"}
     assert run("range", E2, NESTED) == {"C0": "t0p0", "C1": "t1p0", "C2": "t1p1 t2p0 t2p1 t2p2"}
     assert run("range", E3, everyone(E3, "C0", "C1", "C2")) == {
@@ -55,7 +55,7 @@ def test_range_examples() -> None:
 
 
 def test_round_robin_examples() -> None:
-    """Dealt in turn, passing over who does not want it. Spec §9.5."""
+    """Dealt in turn, passing over who does not want it. See docs/group-protocol.md."""
     assert run("roundrobin", E1, everyone(E1, "C0", "C1")) == DEALT_E1
     assert run("roundrobin", E2, NESTED) == {"C0": "t0p0", "C1": "t1p0", "C2": "t1p1 t2p0 t2p1 t2p2"}
     assert run("roundrobin", E3, everyone(E3, "C0", "C1", "C2")) == DEALT_E3
@@ -67,7 +67,7 @@ def test_round_robin_examples() -> None:
 
 @pytest.mark.parametrize("name", ALL_STICKY)
 def test_sticky_examples_from_scratch(name: str) -> None:
-    """Without a past it deals like round robin, and better when wishes differ. Spec §9.5."""
+    """Without a past it deals like round robin, and better when wishes differ. See docs/group-protocol.md."""
     assert run(name, E1, everyone(E1, "C0", "C1")) == DEALT_E1
     assert run(name, E2, NESTED) == {"C0": "t0p0", "C1": "t1p0 t1p1", "C2": "t2p0 t2p1 t2p2"}
     assert run(name, E3, everyone(E3, "C0", "C1", "C2")) == DEALT_E3
@@ -75,7 +75,7 @@ def test_sticky_examples_from_scratch(name: str) -> None:
 
 @pytest.mark.parametrize("name", ALL_STICKY)
 def test_sticky_keeps_what_survivors_own(name: str) -> None:
-    """E3, C1 leaves: nothing the others own moves, and one round is enough. Spec §9.5."""
+    """E3, C1 leaves: nothing the others own moves, and one round is enough. See docs/group-protocol.md."""
     candidates = {m: Candidate(frozenset(E3), parts(DEALT_E3[m]), 1) for m in ("C0", "C2")}
     result = assignor(name).assign(E3, candidates)
     for member in candidates:
@@ -84,7 +84,10 @@ def test_sticky_keeps_what_survivors_own(name: str) -> None:
 
 
 def test_cooperative_withholds_what_moves_until_it_is_free() -> None:
-    """E1, C0 owns all six, C1 joins: nothing for C1 in the first round, three in the second. Spec §9.5."""
+    """E1, C0 owns all six, C1 joins: nothing for C1 in the first round, three in the second.
+
+    See docs/group-protocol.md.
+    """
     rule = assignor("cooperative-sticky")
     everything = tuple(TopicPartition(topic, n) for topic in E1 for n in range(3))
     first = rule.assign(E1, {"C0": Candidate(frozenset(E1), everything, 1), "C1": Candidate(frozenset(E1))})
@@ -97,7 +100,10 @@ def test_cooperative_withholds_what_moves_until_it_is_free() -> None:
 
 
 def test_two_claims_to_one_partition() -> None:
-    """The higher generation is believed; of equal ones neither, and the partition is withheld. Spec §8."""
+    """The higher generation is believed; of equal ones neither, and the partition is withheld.
+
+    See docs/group-protocol.md.
+    """
     rule = assignor("cooperative-sticky")
     counts, wants = {"t": 2}, frozenset({"t"})
     both = parts("tp0 tp1")
@@ -108,7 +114,7 @@ def test_two_claims_to_one_partition() -> None:
 
 
 def test_static_members_come_first_by_instance_id() -> None:
-    """Range and round robin order static members by instance id, before the others. Spec §9."""
+    """Range and round robin order static members by instance id, before the others. See docs/group-protocol.md."""
     wants = frozenset({"t"})
     candidates = {"z": Candidate(wants, instance="i1"), "a": Candidate(wants), "b": Candidate(wants, instance="i2")}
     for name in ("range", "roundrobin"):
@@ -116,14 +122,14 @@ def test_static_members_come_first_by_instance_id() -> None:
 
 
 def test_topics_nobody_knows_are_passed_over() -> None:
-    """The leader's metadata decides. Spec §9."""
+    """The leader's metadata decides. See docs/group-protocol.md."""
     for name in ASSIGNORS:
         assert run(name, {"t": 1}, {"A": "t ghost"}) == {"A": "tp0"}
         assert run(name, {}, {"A": "ghost"}) == {"A": ""}
 
 
 def test_a_chain_of_moves_evens_out_what_no_single_move_can() -> None:
-    """A holds three, B two, C one; only A to B to C helps. Spec §9.3."""
+    """A holds three, B two, C one; only A to B to C helps. See docs/group-protocol.md."""
     counts = {"ab": 3, "bc": 3}
     candidates = {
         "A": Candidate(frozenset({"ab"}), parts("abp0 abp1 abp2"), 1),
@@ -150,7 +156,7 @@ def test_one_can_register_an_assignor_of_ones_own(monkeypatch: pytest.MonkeyPatc
 
 
 def test_uniform_fills_one_member_after_the_other() -> None:
-    """E1: one member has all of one topic; E2: as sticky. Spec §9.4, §9.5."""
+    """E1: one member has all of one topic; E2: as sticky. See docs/group-protocol.md."""
     wishes = {member: Wish(("t0", "t1")) for member in ("C0", "C1")}
     target = SERVER_ASSIGNORS["uniform"](wishes, E1, {})
     assert {frozenset(p.topic for p in partitions) for partitions in target.values()} == {
@@ -163,7 +169,7 @@ def test_uniform_fills_one_member_after_the_other() -> None:
 
 
 def test_server_side_range_is_the_same_rule() -> None:
-    """Spec §9.4."""
+    """See docs/group-protocol.md."""
     wishes = {member: Wish(("t0", "t1")) for member in ("C0", "C1")}
     target = SERVER_ASSIGNORS["range"](wishes, E1, {})
     assert words({m: list(p) for m, p in target.items()}) == run("range", E1, everyone(E1, "C0", "C1"))

@@ -17,7 +17,7 @@ from consumers.group_protocol.coordinator.results import (
     OffsetCommitResult,
 )
 from consumers.group_protocol.coordinator.settings import GroupSettings
-from consumers.group_protocol.error_codes import ErrorCode
+from since2011.wire.error_codes import ErrorCode
 from tests.unit.group_protocol.bench import Bench
 
 TIGHT = GroupSettings(
@@ -73,7 +73,7 @@ def test_the_broker_has_a_limit_of_bytes() -> None:
     assert set(told[6:]) == {ErrorCode.COORDINATOR_NOT_AVAILABLE}
     assert ErrorCode.COORDINATOR_NOT_AVAILABLE not in told[:5]
     assert errors_of(bench, bench.send_join(group="small", version=3))[0] is not ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert bench.coordinator._desk.holdings.total <= 100_000
+    assert bench.coordinator._replies.holdings.total <= 100_000
     assert len(bench.coordinator.groups()) <= 7, "who was refused left no group behind"
 
 

@@ -15,8 +15,8 @@ from consumers.group_protocol.coordinator.results import (
     OffsetFetchResult,
 )
 from consumers.group_protocol.coordinator.settings import GroupSettings
-from consumers.group_protocol.error_codes import ErrorCode
 from kafka2011.types import TopicPartition
+from since2011.wire.error_codes import ErrorCode
 from tests.unit.group_protocol.bench import Bench
 
 
@@ -32,7 +32,7 @@ def joined(bench: Bench, member: str = "A", **how: object) -> ConsumerGroupHeart
 
 
 def test_the_first_member_gets_everything() -> None:
-    """Epoch 1, the whole topic, the server's heartbeat interval. Spec §12."""
+    """Epoch 1, the whole topic, the server's heartbeat interval. See docs/group-protocol.md."""
     bench = Bench()
     result = bench.consumer("A")
     assert (result.epoch, result.assignment, result.heartbeat_ms) == (1, parts(0, 1, 2, 3), 5_000)
@@ -42,7 +42,7 @@ def test_the_first_member_gets_everything() -> None:
 
 
 def test_a_partition_is_given_only_after_its_holder_let_go() -> None:
-    """The observed hand-over of spec §12, step by step: learn, acknowledge, receive."""
+    """The observed hand-over of docs/group-protocol.md, step by step: learn, acknowledge, receive."""
     bench = Bench()
     joined(bench, "A")
     newcomer = bench.consumer("B")
@@ -59,7 +59,7 @@ def test_a_partition_is_given_only_after_its_holder_let_go() -> None:
 
 
 def test_members_not_concerned_never_stop() -> None:
-    """A third member takes from one; the other is told nothing but its new epoch. Spec §12."""
+    """A third member takes from one; the other is told nothing but its new epoch. See docs/group-protocol.md."""
     bench = Bench()
     bench.topics["t"] = 5
     joined(bench, "A")
@@ -74,7 +74,7 @@ def test_members_not_concerned_never_stop() -> None:
 
 
 def test_leaving_frees_at_once() -> None:
-    """Epoch -1: removed, and the next heartbeat of anyone takes over. Spec §12."""
+    """Epoch -1: removed, and the next heartbeat of anyone takes over. See docs/group-protocol.md."""
     bench = Bench()
     joined(bench, "A")
     bench.consumer("B")
@@ -83,7 +83,10 @@ def test_leaving_frees_at_once() -> None:
 
 
 def test_a_silent_member_is_fenced() -> None:
-    """No heartbeat for a session: its partitions go to the others, its epoch means nothing. Spec §12."""
+    """No heartbeat for a session: its partitions go to the others, its epoch means nothing.
+
+    See docs/group-protocol.md.
+    """
     bench = Bench()
     joined(bench, "A")
     bench.pass_time(40)
@@ -94,7 +97,7 @@ def test_a_silent_member_is_fenced() -> None:
 
 
 def test_a_member_that_does_not_let_go_is_fenced() -> None:
-    """It heartbeats but keeps its partitions longer than its rebalance timeout. Spec §12."""
+    """It heartbeats but keeps its partitions longer than its rebalance timeout. See docs/group-protocol.md."""
     bench = Bench()
     joined(bench, "A", rebalance_ms=5_000)
     bench.consumer("B")
@@ -105,7 +108,10 @@ def test_a_member_that_does_not_let_go_is_fenced() -> None:
 
 
 def test_epochs_fence() -> None:
-    """A greater or an older epoch is 110; the previous one only with nothing new claimed. Spec §12."""
+    """A greater or an older epoch is 110; the previous one only with nothing new claimed.
+
+    See docs/group-protocol.md.
+    """
     bench = Bench()
     joined(bench, "A")
     assert bench.consumer("A", 2).error is ErrorCode.FENCED_MEMBER_EPOCH
@@ -119,7 +125,7 @@ def test_epochs_fence() -> None:
 
 
 def test_commits_carry_the_member_epoch() -> None:
-    """113 for another epoch, 25 for a stranger, 35 for a version without epochs. Spec §12."""
+    """113 for another epoch, 25 for a stranger, 35 for a version without epochs. See docs/group-protocol.md."""
     bench = Bench()
     joined(bench, "A")
     assert bench.commit("A", 1, version=9) is ErrorCode.NONE
@@ -132,7 +138,7 @@ def test_commits_carry_the_member_epoch() -> None:
 
 
 def test_fetching_offsets_checks_the_epoch() -> None:
-    """Version 9 names member and epoch. Spec §3.7, §12."""
+    """Version 9 names member and epoch. See docs/group-protocol.md."""
     bench = Bench()
     joined(bench, "A")
     for member, epoch, error in (
@@ -173,7 +179,7 @@ def test_joins_that_make_no_sense_are_refused(error: ErrorCode, how: dict[str, o
     ],
 )
 def test_strangers_are_refused(member: str, epoch: int, error: ErrorCode) -> None:
-    """Spec §12 step 1; but 25, not 69, for who was a member elsewhere: 69 ends a client, 25 lets it join."""
+    """A member of elsewhere gets 25, not 69: 69 ends a client, 25 lets it join (docs/group-protocol.md)."""
     assert Bench().consumer(member, epoch).error is error
 
 
@@ -216,7 +222,7 @@ def test_a_full_request_is_answered_in_full() -> None:
 
 
 def test_a_static_member_returns_to_its_partitions() -> None:
-    """-2 keeps the assignment for a session; the returning instance takes it over. Spec §12."""
+    """-2 keeps the assignment for a session; the returning instance takes it over. See docs/group-protocol.md."""
     bench = Bench()
     joined(bench, "A", instance="i")
     assert bench.consumer("A2", instance="i").error is ErrorCode.UNRELEASED_INSTANCE_ID
@@ -229,7 +235,7 @@ def test_a_static_member_returns_to_its_partitions() -> None:
 
 
 def test_a_static_return_alone_makes_no_new_epoch() -> None:
-    """Nothing changed for the group. Spec §12."""
+    """Nothing changed for the group. See docs/group-protocol.md."""
     bench = Bench()
     joined(bench, "A", instance="i")
     bench.consumer("A", -2, instance="i")
@@ -238,7 +244,7 @@ def test_a_static_return_alone_makes_no_new_epoch() -> None:
 
 
 def test_a_static_member_that_stays_away_is_removed() -> None:
-    """After a session. Spec §12."""
+    """After a session. See docs/group-protocol.md."""
     bench = Bench()
     joined(bench, "A", instance="i")
     bench.consumer("A", -2, instance="i")
@@ -247,7 +253,10 @@ def test_a_static_member_that_stays_away_is_removed() -> None:
 
 
 def test_the_two_kinds_do_not_mix_while_someone_is_in() -> None:
-    """23 for a classic join, 69 for a heartbeat; an empty group changes kind and keeps its offsets. Spec §12."""
+    """23 for a classic join, 69 for a heartbeat; an empty group changes kind and keeps its offsets.
+
+    See docs/group-protocol.md.
+    """
     bench = Bench()
     joined(bench, "A")
     assert bench.joined(bench.send_join()).error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
@@ -262,7 +271,7 @@ def test_the_two_kinds_do_not_mix_while_someone_is_in() -> None:
 
 
 def test_the_answer_waits_for_the_disk() -> None:
-    """Whatever changed is durable before the member learns of it. Spec §11."""
+    """Whatever changed is durable before the member learns of it. See docs/group-protocol.md."""
     bench = Bench()
     bench.log.deferred = True
     request = ConsumerGroupHeartbeat("g", "A", 0, rebalance_ms=5_000, topics=("t",), owned=())
@@ -273,7 +282,10 @@ def test_the_answer_waits_for_the_disk() -> None:
 
 
 def test_the_group_survives_a_restart() -> None:
-    """Epochs, targets and holdings are in the log; members go on as if nothing had happened. Spec §11, §12."""
+    """Epochs, targets and holdings are in the log; members go on as if nothing had happened.
+
+    See docs/group-protocol.md.
+    """
     bench = Bench()
     joined(bench, "A", instance="i")
     bench.consumer("B")
@@ -289,7 +301,7 @@ def test_the_group_survives_a_restart() -> None:
 
 
 def test_a_log_that_takes_nothing_is_told() -> None:
-    """15, and the member asks again. Spec §11."""
+    """15, and the member asks again. See docs/group-protocol.md."""
     bench = Bench()
     bench.log.full = True
     assert bench.consumer("A").error is ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -9,9 +9,9 @@ import pytest
 
 from consumers.group_protocol.member import Member
 from consumers.group_protocol.member.addresses import read_addresses, read_brokers
-from consumers.group_protocol.member.cluster import Topics
 from kafka2011.errors import ConfigError
 from kafka2011.types import BrokerPartition, TopicPartition
+from since2011.client.cluster import Topics
 
 
 def topics(live: set[int], holders: tuple[int, ...]) -> Topics:

@@ -17,9 +17,9 @@ from consumers.group_protocol.coordinator.results import (
     OffsetFetchResult,
 )
 from consumers.group_protocol.coordinator.settings import GroupSettings
-from consumers.group_protocol.error_codes import ErrorCode
 from consumers.group_protocol.subscription import Subscription
 from kafka2011.types import TopicPartition
+from since2011.wire.error_codes import ErrorCode
 from tests.unit.group_protocol.bench import Bench, MemoryLog
 
 DAY_S = 24 * 3600
@@ -28,7 +28,7 @@ T0 = TopicPartition("t", 0)
 
 
 def test_a_simple_consumer_commits_without_a_group() -> None:
-    """Generation -1 makes an Empty group that only holds offsets. Spec §3.6."""
+    """Generation -1 makes an Empty group that only holds offsets. See docs/group-protocol.md."""
     bench = Bench()
     assert bench.commit(offset=42) is ErrorCode.NONE
     assert bench.committed() == 42
@@ -36,14 +36,14 @@ def test_a_simple_consumer_commits_without_a_group() -> None:
 
 
 def test_a_generation_for_an_unknown_group_is_refused() -> None:
-    """22 below version 9, 69 from there on. Spec §3.6."""
+    """22 below version 9, 69 from there on. See docs/group-protocol.md."""
     bench = Bench()
     assert bench.commit("m", 3) is ErrorCode.ILLEGAL_GENERATION
     assert bench.commit("m", 3, version=9) is ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def test_a_member_commits_in_its_generation_only() -> None:
-    """A zombie of an earlier generation is refused (22), a stranger too (25). Spec §3.6, §4."""
+    """A zombie of an earlier generation is refused (22), a stranger too (25). See docs/group-protocol.md."""
     bench = Bench()
     leader, zombie = bench.stable("a", "b")
     assert bench.commit(zombie, 1, 10) is ErrorCode.NONE
@@ -59,14 +59,14 @@ def test_a_member_commits_in_its_generation_only() -> None:
 
 
 def test_a_live_group_takes_no_commits_from_outside() -> None:
-    """No member, no generation, group not Empty: 25. Spec §3.6."""
+    """No member, no generation, group not Empty: 25. See docs/group-protocol.md."""
     bench = Bench()
     bench.stable("a")
     assert bench.commit() is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_the_join_phase_is_the_last_chance_to_commit() -> None:
-    """Accepted in Preparing, 27 in Completing. Spec §3.6."""
+    """Accepted in Preparing, 27 in Completing. See docs/group-protocol.md."""
     bench = Bench()
     leader, follower = bench.stable("a", "b")
     bench.send_join(leader)
@@ -76,7 +76,7 @@ def test_the_join_phase_is_the_last_chance_to_commit() -> None:
 
 
 def test_a_commit_is_a_sign_of_life() -> None:
-    """It restarts the session. Spec §3.6."""
+    """It restarts the session. See docs/group-protocol.md."""
     bench = Bench()
     (member,) = bench.stable("a")
     for _ in range(4):
@@ -85,7 +85,7 @@ def test_a_commit_is_a_sign_of_life() -> None:
 
 
 def test_each_partition_has_its_own_verdict() -> None:
-    """12 for long metadata, 3 for what does not exist, the rest is kept. Spec §3.6."""
+    """12 for long metadata, 3 for what does not exist, the rest is kept. See docs/group-protocol.md."""
     bench = Bench()
     offsets = (
         OffsetToCommit("t", 0, 1, metadata="x" * 4097),
@@ -99,7 +99,7 @@ def test_each_partition_has_its_own_verdict() -> None:
 
 
 def test_the_answer_waits_for_the_disk() -> None:
-    """Not answered, and not visible, before the log was flushed. Spec §11."""
+    """Not answered, and not visible, before the log was flushed. See docs/group-protocol.md."""
     log = MemoryLog()
     log.deferred = True
     bench = Bench(log=log)
@@ -115,7 +115,7 @@ def test_the_answer_waits_for_the_disk() -> None:
 
 
 def test_a_log_that_takes_nothing_is_told() -> None:
-    """15, retriable; the old offset stands. Spec §11."""
+    """15, retriable; the old offset stands. See docs/group-protocol.md."""
     bench = Bench()
     bench.commit(offset=1)
     bench.log.full = True
@@ -124,7 +124,7 @@ def test_a_log_that_takes_nothing_is_told() -> None:
 
 
 def test_a_failed_flush_answers_everyone_who_waits() -> None:
-    """15 to each. Spec §11."""
+    """15 to each. See docs/group-protocol.md."""
     bench = Bench()
     bench.log.deferred = True
     tokens = [bench.send_commit(offset=n) for n in range(3)]
@@ -134,7 +134,7 @@ def test_a_failed_flush_answers_everyone_who_waits() -> None:
 
 
 def test_fetching_what_was_never_committed() -> None:
-    """-1 without an error; a null list means everything there is. Spec §3.7."""
+    """-1 without an error; a null list means everything there is. See docs/group-protocol.md."""
     bench = Bench()
     assert bench.committed() == -1
     bench.commit(offset=5, partition=2)
@@ -144,14 +144,14 @@ def test_fetching_what_was_never_committed() -> None:
 
 
 def test_offsets_survive_a_restart() -> None:
-    """Rebuilt from the log. Spec §11."""
+    """Rebuilt from the log. See docs/group-protocol.md."""
     bench = Bench()
     bench.commit(offset=5)
     assert bench.restarted().committed() == 5
 
 
 def test_offsets_of_a_simple_group_age_from_the_last_commit() -> None:
-    """Seven days by default; the empty group goes with them. Spec §11."""
+    """Seven days by default; the empty group goes with them. See docs/group-protocol.md."""
     bench = Bench()
     bench.commit(offset=5)
     bench.pass_time(6 * DAY_S)
@@ -164,7 +164,7 @@ def test_offsets_of_a_simple_group_age_from_the_last_commit() -> None:
 
 
 def test_offsets_of_a_group_age_from_the_moment_it_became_empty() -> None:
-    """A living group keeps its offsets however old they are. Spec §11."""
+    """A living group keeps its offsets however old they are. See docs/group-protocol.md."""
     settings = GroupSettings(initial_rebalance_delay_ms=0, max_session_ms=FOREVER_MS)
     bench = Bench(settings)
     metadata = (Protocol("range", Subscription(("t",)).encode()),)
@@ -180,7 +180,7 @@ def test_offsets_of_a_group_age_from_the_moment_it_became_empty() -> None:
 
 
 def test_a_stable_group_forgets_topics_it_no_longer_reads() -> None:
-    """Counted from the last commit. Spec §11."""
+    """Counted from the last commit. See docs/group-protocol.md."""
     settings = GroupSettings(initial_rebalance_delay_ms=0, max_session_ms=FOREVER_MS)
     bench = Bench(settings)
     bench.commit(offset=5)
@@ -204,7 +204,7 @@ def test_offsets_are_deleted_one_by_one() -> None:
 
 
 def test_deleting_a_group_takes_its_offsets_along() -> None:
-    """68 while someone is in it, 69 when there is none; durable before the answer. Spec §2, §11."""
+    """68 while someone is in it, 69 when there is none; durable before the answer. See docs/group-protocol.md."""
     bench = Bench()
     (member,) = bench.stable("a")
     bench.commit(member, 1, 5)

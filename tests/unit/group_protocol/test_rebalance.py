@@ -5,7 +5,7 @@ from __future__ import annotations
 from consumers.group_protocol.coordinator.requests import LeaveGroup, LeavingMember, Protocol
 from consumers.group_protocol.coordinator.results import LeaveGroupResult
 from consumers.group_protocol.coordinator.settings import GroupSettings
-from consumers.group_protocol.error_codes import ErrorCode
+from since2011.wire.error_codes import ErrorCode
 from tests.unit.group_protocol.bench import Bench, MemoryLog
 
 OTHER = (Protocol("range", b"other"),)
@@ -19,7 +19,10 @@ def completing(bench: Bench, *names: str) -> list[str]:
 
 
 def test_followers_wait_for_the_leaders_assignment() -> None:
-    """A follower's sync is parked until the leader's arrives; a member left out gets nothing. Spec §3.3."""
+    """A follower's sync is parked until the leader's arrives; a member left out gets nothing.
+
+    See docs/group-protocol.md.
+    """
     bench = Bench()
     leader, follower, forgotten = completing(bench, "a", "b", "c")
     waiting = [bench.sync(follower, 1), bench.sync(forgotten, 1)]
@@ -31,7 +34,7 @@ def test_followers_wait_for_the_leaders_assignment() -> None:
 
 
 def test_sync_is_refused_for_strangers_old_generations_and_other_protocols() -> None:
-    """25, 22, 23, 27. Spec §3.3."""
+    """25, 22, 23, 27. See docs/group-protocol.md."""
     bench = Bench()
     assert bench.synced(bench.sync("x", 1)).error is ErrorCode.UNKNOWN_MEMBER_ID
     leader, follower = completing(bench, "a", "b")
@@ -44,7 +47,7 @@ def test_sync_is_refused_for_strangers_old_generations_and_other_protocols() -> 
 
 
 def test_a_rebalance_during_completing_sends_waiting_followers_back() -> None:
-    """Parked syncs are answered 27 and stored assignments are wiped. Spec §2."""
+    """Parked syncs are answered 27 and stored assignments are wiped. See docs/group-protocol.md."""
     bench = Bench()
     _, follower = completing(bench, "a", "b")
     waiting = bench.sync(follower, 1)
@@ -53,7 +56,7 @@ def test_a_rebalance_during_completing_sends_waiting_followers_back() -> None:
 
 
 def test_an_assignment_is_handed_out_only_when_it_is_durable() -> None:
-    """Completing becomes Stable once the group record is on disk. Spec §2."""
+    """Completing becomes Stable once the group record is on disk. See docs/group-protocol.md."""
     log = MemoryLog()
     bench = Bench(log=log)
     (leader,) = completing(bench, "a")
@@ -68,7 +71,7 @@ def test_an_assignment_is_handed_out_only_when_it_is_durable() -> None:
 
 
 def test_an_assignment_that_cannot_be_logged_begins_another_rebalance() -> None:
-    """Everyone waiting is told 27. Spec §2."""
+    """Everyone waiting is told 27. See docs/group-protocol.md."""
     log = MemoryLog()
     bench = Bench(log=log)
     leader, follower = completing(bench, "a", "b")
@@ -80,7 +83,7 @@ def test_an_assignment_that_cannot_be_logged_begins_another_rebalance() -> None:
 
 
 def test_a_flush_of_an_earlier_generation_changes_nothing() -> None:
-    """An assignment made durable after the next rebalance began is not handed out. Spec §2."""
+    """An assignment made durable after the next rebalance began is not handed out. See docs/group-protocol.md."""
     log = MemoryLog()
     bench = Bench(log=log)
     (leader,) = completing(bench, "a")
@@ -92,7 +95,7 @@ def test_a_flush_of_an_earlier_generation_changes_nothing() -> None:
 
 
 def test_heartbeats_learn_of_a_rebalance_only_while_it_prepares() -> None:
-    """27 in Preparing, 0 in Completing and Stable. Spec §3.4, §23."""
+    """27 in Preparing, 0 in Completing and Stable. See docs/group-protocol.md."""
     bench = Bench()
     leader, follower = bench.stable("a", "b")
     assert bench.heartbeat(leader, 1) is ErrorCode.NONE
@@ -105,7 +108,7 @@ def test_heartbeats_learn_of_a_rebalance_only_while_it_prepares() -> None:
 
 
 def test_heartbeats_of_strangers_and_zombies_are_refused() -> None:
-    """25 for an unknown group or member, 22 for another generation. Spec §3.4."""
+    """25 for an unknown group or member, 22 for another generation. See docs/group-protocol.md."""
     bench = Bench()
     assert bench.heartbeat("x", 1) is ErrorCode.UNKNOWN_MEMBER_ID
     (member,) = bench.stable("a")
@@ -116,7 +119,7 @@ def test_heartbeats_of_strangers_and_zombies_are_refused() -> None:
 
 
 def test_a_silent_member_is_removed_after_its_session() -> None:
-    """The others are told by 27 and go on without it. Spec §5."""
+    """The others are told by 27 and go on without it. See docs/group-protocol.md."""
     bench = Bench()
     leader, silent = bench.stable("a", "b")
     for _ in range(3):
@@ -130,7 +133,10 @@ def test_a_silent_member_is_removed_after_its_session() -> None:
 
 
 def test_a_parked_member_needs_no_heartbeat() -> None:
-    """The session is not enforced while a join or a sync is parked, and starts anew with the answer. Spec §5."""
+    """The session is not enforced while a join or a sync is parked, and starts anew with the answer.
+
+    See docs/group-protocol.md.
+    """
     bench = Bench()
     leader, follower = bench.stable("a", "b")
     token = bench.send_join(leader)
@@ -151,7 +157,7 @@ def test_a_parked_member_needs_no_heartbeat() -> None:
 
 
 def test_a_new_member_that_never_gets_an_answer_is_dropped() -> None:
-    """After five minutes, even though it is parked. Spec §5."""
+    """After five minutes, even though it is parked. See docs/group-protocol.md."""
     bench = Bench(GroupSettings(initial_rebalance_delay_ms=1_000_000))
     token = bench.send_join(version=3, rebalance_ms=2_000_000)
     bench.pass_time(299)
@@ -161,7 +167,7 @@ def test_a_new_member_that_never_gets_an_answer_is_dropped() -> None:
 
 
 def test_the_rebalance_deadline_leaves_the_absent_behind() -> None:
-    """The slowest member's rebalance timeout bounds the join phase. Spec §2, §5."""
+    """The slowest member's rebalance timeout bounds the join phase. See docs/group-protocol.md."""
     bench = Bench()
     leader, absent = bench.stable("a", "b")
     token = bench.send_join(leader)
@@ -174,7 +180,7 @@ def test_the_rebalance_deadline_leaves_the_absent_behind() -> None:
 
 
 def test_the_leadership_moves_to_someone_present() -> None:
-    """A leader that does not rejoin in time loses it. Spec §2."""
+    """A leader that does not rejoin in time loses it. See docs/group-protocol.md."""
     bench = Bench()
     _, follower = bench.stable("a", "b")
     token = bench.send_join(follower, protocols=OTHER)
@@ -183,7 +189,7 @@ def test_the_leadership_moves_to_someone_present() -> None:
 
 
 def test_a_pending_id_holds_up_the_join_phase_until_it_is_forgotten() -> None:
-    """An id handed out counts as someone about to join, for one session. Spec §5, §6."""
+    """An id handed out counts as someone about to join, for one session. See docs/group-protocol.md."""
     bench = Bench()
     (leader,) = bench.stable("a")
     bench.new_id()
@@ -194,7 +200,7 @@ def test_a_pending_id_holds_up_the_join_phase_until_it_is_forgotten() -> None:
 
 
 def test_whoever_never_syncs_is_removed() -> None:
-    """The sync deadline is as long as the rebalance timeout. Spec §5."""
+    """The sync deadline is as long as the rebalance timeout. See docs/group-protocol.md."""
     bench = Bench()
     leader, silent = completing(bench, "a", "b")
     assert bench.synced(bench.sync(leader, 1, {})).error is ErrorCode.NONE
@@ -208,7 +214,7 @@ def test_whoever_never_syncs_is_removed() -> None:
 
 
 def test_a_silent_leader_does_not_hold_the_group_for_ever() -> None:
-    """Its session or the sync deadline ends it, followers are told to rejoin. Spec §5."""
+    """Its session or the sync deadline ends it, followers are told to rejoin. See docs/group-protocol.md."""
     bench = Bench()
     _, follower = completing(bench, "a", "b")
     waiting = bench.sync(follower, 1)
@@ -217,7 +223,7 @@ def test_a_silent_leader_does_not_hold_the_group_for_ever() -> None:
 
 
 def test_the_first_generation_waits_for_a_quiet_moment() -> None:
-    """The initial delay is prolonged while members arrive, up to the rebalance timeout. Spec §5."""
+    """The initial delay is prolonged while members arrive, up to the rebalance timeout. See docs/group-protocol.md."""
     bench = Bench(GroupSettings(initial_rebalance_delay_ms=3_000))
     first = bench.send_join(version=3, rebalance_ms=8_000)
     bench.pass_time(2)
@@ -232,7 +238,7 @@ def test_the_first_generation_waits_for_a_quiet_moment() -> None:
 
 
 def test_without_newcomers_the_initial_delay_ends_after_one_round() -> None:
-    """Wait D, nobody came: complete. Spec §5."""
+    """Wait D, nobody came: complete. See docs/group-protocol.md."""
     bench = Bench(GroupSettings(initial_rebalance_delay_ms=3_000))
     token = bench.send_join(version=3)
     bench.pass_time(2.9)
@@ -242,14 +248,14 @@ def test_without_newcomers_the_initial_delay_ends_after_one_round() -> None:
 
 
 def test_arrivals_alone_never_end_the_initial_phase() -> None:
-    """Only the delay does, even when everyone known has joined. Spec §2."""
+    """Only the delay does, even when everyone known has joined. See docs/group-protocol.md."""
     bench = Bench(GroupSettings(initial_rebalance_delay_ms=3_000))
     tokens = [bench.send_join(version=3) for _ in range(3)]
     assert all(bench.is_parked(token) for token in tokens)
 
 
 def test_leaving_begins_a_rebalance_at_once() -> None:
-    """Stable becomes Preparing; the last one to leave empties the group. Spec §3.5."""
+    """Stable becomes Preparing; the last one to leave empties the group. See docs/group-protocol.md."""
     bench = Bench()
     leader, follower = bench.stable("a", "b")
     assert bench.leave(leader).members[0].error is ErrorCode.NONE
@@ -260,7 +266,7 @@ def test_leaving_begins_a_rebalance_at_once() -> None:
 
 
 def test_leaving_in_the_join_phase_may_complete_it() -> None:
-    """The one everybody waited for goes. Spec §3.5."""
+    """The one everybody waited for goes. See docs/group-protocol.md."""
     bench = Bench()
     leader, follower = bench.stable("a", "b")
     token = bench.send_join(leader)
@@ -269,7 +275,7 @@ def test_leaving_in_the_join_phase_may_complete_it() -> None:
 
 
 def test_the_parked_join_of_a_leaver_is_answered() -> None:
-    """25. Spec §3.5."""
+    """25. See docs/group-protocol.md."""
     bench = Bench()
     leader, _ = bench.stable("a", "b")
     token = bench.send_join(leader)
@@ -278,7 +284,7 @@ def test_the_parked_join_of_a_leaver_is_answered() -> None:
 
 
 def test_several_leave_in_one_request_with_a_result_each() -> None:
-    """One rebalance for all; strangers get 25, a pending id is dropped. Spec §3.5."""
+    """One rebalance for all; strangers get 25, a pending id is dropped. See docs/group-protocol.md."""
     bench = Bench()
     first, second, stays = bench.stable("a", "b", "c")
     pending = bench.new_id()
@@ -288,7 +294,7 @@ def test_several_leave_in_one_request_with_a_result_each() -> None:
 
 
 def test_giving_up_a_pending_id_disturbs_nobody() -> None:
-    """A stable group stays stable. Spec §3.5."""
+    """A stable group stays stable. See docs/group-protocol.md."""
     bench = Bench()
     bench.stable("a")
     assert bench.leave(bench.new_id()).error is ErrorCode.NONE
@@ -296,13 +302,13 @@ def test_giving_up_a_pending_id_disturbs_nobody() -> None:
 
 
 def test_leaving_an_unknown_group() -> None:
-    """25; versions 0-2 have one code only. Spec §3.5."""
+    """25; versions 0-2 have one code only. See docs/group-protocol.md."""
     result = Bench().ask(LeaveGroup("g", (LeavingMember("x"),)), LeaveGroupResult)
     assert result.single_error is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_members_and_generation_survive_a_restart() -> None:
-    """The group is Stable again, members go on without rejoining, zombies stay fenced. Spec §11, §23."""
+    """The group is Stable again, members go on without rejoining, zombies stay fenced. See docs/group-protocol.md."""
     bench = Bench()
     leader, follower = bench.stable("a", "b")
     after = bench.restarted()
@@ -324,7 +330,7 @@ def test_a_group_whose_log_is_unreadable_is_not_served() -> None:
 
 
 def test_a_coordinator_that_resigns_tells_whoever_waits() -> None:
-    """16, and the group is forgotten here. Spec §2."""
+    """16, and the group is forgotten here. See docs/group-protocol.md."""
     bench = Bench()
     leader, _ = bench.stable("a", "b")
     token = bench.send_join(leader)

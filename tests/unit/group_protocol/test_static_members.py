@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from consumers.group_protocol.coordinator.requests import LeaveGroup, LeavingMember, Protocol
 from consumers.group_protocol.coordinator.results import JoinGroupResult, LeaveGroupResult
-from consumers.group_protocol.error_codes import ErrorCode
+from since2011.wire.error_codes import ErrorCode
 from tests.unit.group_protocol.bench import Bench, MemoryLog
 
 
@@ -20,12 +20,12 @@ def pair(bench: Bench) -> tuple[str, str]:
 
 
 def test_a_static_member_skips_the_handshake() -> None:
-    """Its id begins with the instance id. Spec §6."""
+    """Its id begins with the instance id. See docs/group-protocol.md."""
     assert pair(Bench()) == ("i1-001", "i2-002")
 
 
 def test_a_restarted_follower_gets_its_old_share_and_nobody_notices() -> None:
-    """New id, same generation, no rebalance, old assignment. Spec §7."""
+    """New id, same generation, no rebalance, old assignment. See docs/group-protocol.md."""
     bench = Bench()
     leader, _ = pair(bench)
     back = bench.joined(bench.send_join(instance="i2"))
@@ -36,7 +36,10 @@ def test_a_restarted_follower_gets_its_old_share_and_nobody_notices() -> None:
 
 
 def test_a_restarted_leader_is_not_asked_to_assign_again() -> None:
-    """Below version 9 the answer names its old id as leader, so that it does not wipe the group. Spec §7."""
+    """Below version 9 the answer names its old id as leader, so that it does not wipe the group.
+
+    See docs/group-protocol.md.
+    """
     bench = Bench()
     leader, _ = pair(bench)
     back = bench.joined(bench.send_join(instance="i1"))
@@ -46,7 +49,7 @@ def test_a_restarted_leader_is_not_asked_to_assign_again() -> None:
 
 
 def test_of_two_with_one_instance_id_the_older_is_fenced() -> None:
-    """82 on whatever it does next; the instance id is checked before the member id. Spec §4."""
+    """82 on whatever it does next; the instance id is checked before the member id. See docs/group-protocol.md."""
     bench = Bench()
     _, old = pair(bench)
     new = bench.joined(bench.send_join(instance="i2")).member
@@ -59,7 +62,7 @@ def test_of_two_with_one_instance_id_the_older_is_fenced() -> None:
 
 
 def test_the_parked_request_of_the_former_self_is_fenced() -> None:
-    """A restart in the join phase parks anew and answers the old 82. Spec §7."""
+    """A restart in the join phase parks anew and answers the old 82. See docs/group-protocol.md."""
     bench = Bench()
     leader, follower = pair(bench)
     old = bench.send_join(leader, instance="i1")
@@ -70,7 +73,7 @@ def test_the_parked_request_of_the_former_self_is_fenced() -> None:
 
 
 def test_a_restart_while_completing_begins_a_rebalance() -> None:
-    """The leader may already have assigned to the old id. Spec §7."""
+    """The leader may already have assigned to the old id. See docs/group-protocol.md."""
     bench = Bench()
     tokens = [bench.send_join(instance=name) for name in ("i1", "i2")]
     bench.settle()
@@ -81,7 +84,7 @@ def test_a_restart_while_completing_begins_a_rebalance() -> None:
 
 
 def test_a_restart_that_changes_the_vote_begins_a_rebalance() -> None:
-    """Spec §7."""
+    """See docs/group-protocol.md."""
     bench = Bench()
     protocols = (Protocol("range", b""), Protocol("roundrobin", b""))
     token = bench.send_join(instance="i1", protocols=protocols)
@@ -93,7 +96,7 @@ def test_a_restart_that_changes_the_vote_begins_a_rebalance() -> None:
 
 
 def test_an_absent_static_member_is_counted_in() -> None:
-    """At the rebalance deadline it is kept; its session decides. Spec §7."""
+    """At the rebalance deadline it is kept; its session decides. See docs/group-protocol.md."""
     bench = Bench()
     tokens = [bench.send_join(instance=name, session_ms=60_000) for name in ("i1", "i2")]
     bench.settle()
@@ -107,7 +110,7 @@ def test_an_absent_static_member_is_counted_in() -> None:
 
 
 def test_only_absent_static_members_keep_the_join_phase_open() -> None:
-    """Nobody is parked at the deadline: it is armed again. Spec §2."""
+    """Nobody is parked at the deadline: it is armed again. See docs/group-protocol.md."""
     bench = Bench()
     tokens = [bench.send_join(instance=name, session_ms=1_000_000) for name in ("i1", "i2")]
     bench.settle()
@@ -123,7 +126,7 @@ def test_only_absent_static_members_keep_the_join_phase_open() -> None:
 
 
 def test_a_dead_static_member_is_removed_after_its_session() -> None:
-    """Absent too long is gone. Spec §7."""
+    """Absent too long is gone. See docs/group-protocol.md."""
     bench = Bench()
     leader, _ = pair(bench)
     for _ in range(2):
@@ -133,7 +136,7 @@ def test_a_dead_static_member_is_removed_after_its_session() -> None:
 
 
 def test_an_administrator_removes_by_instance_id() -> None:
-    """LeaveGroup with an empty member id. Spec §3.5, §7."""
+    """LeaveGroup with an empty member id. See docs/group-protocol.md."""
     bench = Bench()
     pair(bench)
     request = LeaveGroup("g", (LeavingMember("", "i2"), LeavingMember("", "i9")))
@@ -142,7 +145,7 @@ def test_an_administrator_removes_by_instance_id() -> None:
 
 
 def test_a_swap_that_cannot_be_logged_is_undone() -> None:
-    """The old id stays valid. Spec §7."""
+    """The old id stays valid. See docs/group-protocol.md."""
     log = MemoryLog()
     bench = Bench(log=log)
     _, follower = pair(bench)
@@ -153,7 +156,7 @@ def test_a_swap_that_cannot_be_logged_is_undone() -> None:
 
 
 def test_static_members_survive_a_restart_of_the_coordinator() -> None:
-    """The swap was logged: after a restart the new id is the valid one. Spec §7, §11."""
+    """The swap was logged: after a restart the new id is the valid one. See docs/group-protocol.md."""
     bench = Bench()
     _, old = pair(bench)
     new = bench.joined(bench.send_join(instance="i2")).member

@@ -20,14 +20,14 @@ ASSIGNED = bytes.fromhex(
 
 
 def test_the_recorded_subscription() -> None:
-    """Read and written byte for byte. Spec §10."""
+    """Read and written byte for byte. See docs/group-protocol.md."""
     subscription = Subscription(("t0", "t1"), b"", (), -1, "")
     assert Subscription.decode(SEEN) == subscription
     assert subscription.encode() == SEEN
 
 
 def test_the_recorded_assignment() -> None:
-    """Read and written byte for byte; zero bytes mean nothing assigned. Spec §10."""
+    """Read and written byte for byte; zero bytes mean nothing assigned. See docs/group-protocol.md."""
     partitions = tuple(TopicPartition(topic, n) for topic in ("t0", "t1") for n in (0, 1))
     assert decode_assignment(ASSIGNED) == partitions
     assert encode_assignment(partitions) == ASSIGNED
@@ -36,7 +36,7 @@ def test_the_recorded_assignment() -> None:
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
 def test_every_version_is_read_back(version: int) -> None:
-    """What a version has no room for is lost, the rest is kept. Spec §10."""
+    """What a version has no room for is lost, the rest is kept. See docs/group-protocol.md."""
     whole = Subscription(("t",), b"u", (TopicPartition("t", 1),), 7, "r")
     read = Subscription.decode(whole.encode(version))
     assert read.topics == ("t",)
@@ -46,13 +46,13 @@ def test_every_version_is_read_back(version: int) -> None:
 
 
 def test_a_newer_version_is_read_as_far_as_it_is_known() -> None:
-    """Trailing bytes are ignored. Spec §10."""
+    """Trailing bytes are ignored. See docs/group-protocol.md."""
     newer = (9).to_bytes(2, "big") + SEEN[2:] + b"more"
     assert Subscription.decode(newer).topics == ("t0", "t1")
 
 
 def test_old_sticky_members_carry_what_they_own_in_the_user_data() -> None:
-    """Layout V1, used where the subscription itself has no room. Spec §10."""
+    """Layout V1, used where the subscription itself has no room. See docs/group-protocol.md."""
     owned = (TopicPartition("t", 0), TopicPartition("t", 2))
     read = Subscription.decode(Subscription(("t",), sticky_user_data(owned, 4)).encode(0))
     assert (read.owned, read.generation) == (owned, 4)

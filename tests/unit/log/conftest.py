@@ -12,7 +12,7 @@ from kafka2011.log import LogSettings, LogStore
 from kafka2011.wire import encode_set
 
 ENTRY = encode_set([b"ab"])
-"""One message of 12 bytes, as in the fact sheet's worked example (spec §2.4)."""
+"""One message of 12 bytes, as in the fact sheet's worked example (docs/log.md)."""
 
 OpenStore = Callable[..., LogStore]
 

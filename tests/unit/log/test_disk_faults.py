@@ -1,4 +1,4 @@
-"""What each disk fault leads to (reliability §2.3), injected at failpoints."""
+"""What each disk fault leads to (docs/reliability.md), injected at failpoints."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_short_writes_go_on_where_they_stopped(open_store: OpenStore, monkeypatc
 
 
 def test_a_short_write_that_then_fails_is_cut_back(open_store: OpenStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Five bytes and then no room: the five bytes go again (reliability §2.3)."""
+    """Five bytes and then no room: the five bytes go again (docs/reliability.md)."""
     pwrite = os.pwrite
     log = appended(open_store().get_or_create("t", 0), 1)
     with monkeypatch.context() as patch, activate("log.append.short_write", "raise:ENOSPC"):
@@ -188,7 +188,7 @@ def test_a_new_topic_is_durable_before_it_is_visible(open_store: OpenStore, monk
 
 @pytest.mark.parametrize("hit", [1, 2])
 def test_a_new_topic_whose_names_cannot_be_synced_shows_nothing(open_store: OpenStore, hit: int) -> None:
-    """When the sync of either directory fails, nothing of the topic becomes visible, ever (reliability §2.3)."""
+    """When the sync of either directory fails, nothing of the topic becomes visible, ever (docs/reliability.md)."""
     log = appended(open_store().get_or_create("t", 0), 1)
     with activate("log.flush.before_directory_sync", f"raise:EIO@{hit}"), pytest.raises(LogFailed):
         log.flush()

@@ -1,4 +1,4 @@
-"""Append, roll, flush, read, offsets before a time (spec §2.2 to §2.4, §2.7, §11 Log)."""
+"""Append, roll, flush, read, offsets before a time (docs/log.md to §2.4, §2.7, §11 Log)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def read_all(log: Log, fetch_size: int = 1000) -> list[bytes]:
 
 
 def test_worked_example(open_store: OpenStore) -> None:
-    """Limit 100 and 12-byte entries give segments at 0, 108, 216 (spec §2.4)."""
+    """Limit 100 and 12-byte entries give segments at 0, 108, 216 (docs/log.md)."""
     log = appended(open_store(file_size=100).get_or_create("t", 0), 20)
     log.flush()
     assert starts(log) == [0, 108, 216]
@@ -46,7 +46,10 @@ def test_worked_example(open_store: OpenStore) -> None:
 
 
 def test_size_based_roll(open_store: OpenStore) -> None:
-    """A segment is rolled when it is strictly larger than the limit, before the append (spec §2.4, §11)."""
+    """A segment is rolled when it is strictly larger than the limit, before the append.
+
+    See docs/log.md, docs/paper-vs-code.md.
+    """
     log = open_store(file_size=10 * (len(ENTRY) - 1)).get_or_create("t", 0)
     appended(log, 10)
     assert len(starts(log)) == 1
@@ -55,14 +58,17 @@ def test_size_based_roll(open_store: OpenStore) -> None:
 
 
 def test_a_segment_exactly_at_the_limit_is_not_rolled(open_store: OpenStore) -> None:
-    """Equal to the limit is not larger than it (spec §2.4)."""
+    """Equal to the limit is not larger than it (docs/log.md)."""
     log = appended(open_store(file_size=24).get_or_create("t", 0), 3)
     assert starts(log) == [0]
     assert starts(appended(log, 1)) == [0, 36]
 
 
 def test_time_based_roll(open_store: OpenStore, clock: ManualClock) -> None:
-    """The age of a segment counts from its first append; an empty append rolls but starts no clock (spec §11)."""
+    """The age of a segment counts from its first append; an empty append rolls but starts no clock.
+
+    See docs/paper-vs-code.md.
+    """
     log = open_store(roll_ms=1000).get_or_create("t", 0)
     clock.advance(5)
     appended(log, 1)
@@ -88,7 +94,7 @@ def test_append_returns_where_the_set_lies(open_store: OpenStore) -> None:
 
 
 def test_only_flushed_bytes_are_visible(open_store: OpenStore) -> None:
-    """Before the flush a written offset is out of range; after it, readable (§3.1, spec §2.4)."""
+    """Before the flush a written offset is out of range; after it, readable (§3.1, docs/log.md)."""
     log = appended(open_store().get_or_create("t", 0), 2)
     assert (log.flushed_offset, log.end_offset) == (0, 24)
     with log.read(0, 100) as piece:
@@ -103,7 +109,7 @@ def test_only_flushed_bytes_are_visible(open_store: OpenStore) -> None:
 
 
 def test_lookup_table(open_store: OpenStore) -> None:
-    """Below the first, at the end, above it, inside a message, across a segment (spec §2.3)."""
+    """Below the first, at the end, above it, inside a message, across a segment (docs/log.md)."""
     log = appended(open_store(file_size=20).get_or_create("t", 0), 5)
     log.flush()
     assert starts(log) == [0, 24, 48]
@@ -119,7 +125,7 @@ def test_lookup_table(open_store: OpenStore) -> None:
 
 
 def test_many_segments_are_found_by_successive_reads(open_store: OpenStore) -> None:
-    """A hundred messages over many segments come back whole and in order (spec §11)."""
+    """A hundred messages over many segments come back whole and in order (docs/paper-vs-code.md)."""
     log = open_store(file_size=100).get_or_create("t", 0)
     payloads = [b"%d" % i for i in range(100)]
     for payload in payloads:
@@ -130,7 +136,7 @@ def test_many_segments_are_found_by_successive_reads(open_store: OpenStore) -> N
 
 
 def test_an_empty_segment_that_does_not_start_at_zero(open_store: OpenStore, tmp_path: Path) -> None:
-    """For an empty segment at 1024: 1024 is the end, 0 and 1025 are out of range (spec §11)."""
+    """For an empty segment at 1024: 1024 is the end, 0 and 1025 are out of range (docs/paper-vs-code.md)."""
     (tmp_path / "data" / "t-0").mkdir(parents=True)
     (tmp_path / "data" / "t-0" / "1024.kafka").touch()
     log = open_store().get("t", 0)
@@ -143,7 +149,7 @@ def test_an_empty_segment_that_does_not_start_at_zero(open_store: OpenStore, tmp
 
 
 def test_flush_by_count_and_by_time(open_store: OpenStore, clock: ManualClock) -> None:
-    """After so many messages or so much time, per topic if set; nothing to flush needs none (§3.1, spec §2.4)."""
+    """After so many messages or so much time, per topic if set; nothing to flush needs none (§3.1, docs/log.md)."""
     store = open_store(
         flush_messages=3, flush_interval_ms=1000, topic_flush_interval_ms={"slow": 5000}, num_partitions=2
     )
@@ -165,7 +171,7 @@ def test_flush_by_count_and_by_time(open_store: OpenStore, clock: ManualClock) -
 
 
 def test_flush_with_nothing_unflushed_is_a_no_op(open_store: OpenStore, clock: ManualClock) -> None:
-    """Such a flush says nothing and does not touch the time of the last one (spec §2.4)."""
+    """Such a flush says nothing and does not touch the time of the last one (docs/log.md)."""
     store = open_store(flush_interval_ms=1000)
     log = store.get_or_create("t", 0)
     clock.advance(2)
@@ -189,7 +195,7 @@ def test_one_flush_covers_every_segment_written_since(open_store: OpenStore, clo
 
 
 def test_offsets_before(open_store: OpenStore, clock: ManualClock) -> None:
-    """Latest, earliest, a time: the fact sheet's worked example (spec §2.7)."""
+    """Latest, earliest, a time: the fact sheet's worked example (docs/log.md)."""
     log = open_store(file_size=100).get_or_create("t", 0)
     assert log.offsets_before(LATEST, 10) == log.offsets_before(EARLIEST, 10) == [0]
     before = clock.wall_ms()
@@ -222,7 +228,7 @@ def test_a_file_in_the_way_of_a_roll_is_kept(open_store: OpenStore) -> None:
 
 
 def test_a_slice_outlives_its_segment(open_store: OpenStore, clock: ManualClock) -> None:
-    """A segment deleted while it is being sent is sent to its end (reliability §2.3)."""
+    """A segment deleted while it is being sent is sent to its end (docs/reliability.md)."""
     store = open_store(file_size=20, retention_ms=1000)
     log = appended(store.get_or_create("t", 0), 3)
     log.flush()

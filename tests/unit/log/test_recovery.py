@@ -1,4 +1,4 @@
-"""Start after a clean and an unclean stop: torn tails are cut, damage is never skipped (§3.3, spec §2.5)."""
+"""Start after a clean and an unclean stop: torn tails are cut, damage is never skipped (§3.3, docs/log.md)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def reopened(open_store: OpenStore, **settings: object) -> tuple[LogStore, Log]:
 
 
 def test_clean_stop_leaves_the_marker_and_needs_no_scan(open_store: OpenStore, tmp_path: Path) -> None:
-    """The marker is there after a clean stop, is taken at the start, and appends go on at the old end (spec §2.5)."""
+    """The marker is there after a clean stop, is taken at the start, and appends go on at the old end (docs/log.md)."""
     store = open_store()
     appended(store.get_or_create("t", 0), 3)
     store.close()
@@ -65,7 +65,7 @@ def test_clean_stop_leaves_the_marker_and_needs_no_scan(open_store: OpenStore, t
 
 
 def test_what_survived_a_kill_becomes_visible(open_store: OpenStore) -> None:
-    """Unflushed messages the kernel kept are scanned, synced and shown (spec §2.5)."""
+    """Unflushed messages the kernel kept are scanned, synced and shown (docs/log.md)."""
     store = open_store()
     appended(store.get_or_create("t", 0), 3)
     crash(store)
@@ -76,7 +76,10 @@ def test_what_survived_a_kill_becomes_visible(open_store: OpenStore) -> None:
 
 @pytest.mark.parametrize("tail", [b"", bytes(2), bytes(4), bytes(5), bytes(6), ENTRY[:-1], b"\xff" * 30, bytes(4096)])
 def test_torn_tails_are_cut_and_reported(open_store: OpenStore, tmp_path: Path, tail: bytes) -> None:
-    """Zeros, garbage or half a message at the end are cut off, and the bytes are counted (spec §11 FileMessageSet)."""
+    """Zeros, garbage or half a message at the end are cut off, and the bytes are counted.
+
+    See docs/paper-vs-code.md FileMessageSet.
+    """
     store = open_store()
     appended(store.get_or_create("t", 0), 3)
     crash(store)
@@ -90,7 +93,7 @@ def test_torn_tails_are_cut_and_reported(open_store: OpenStore, tmp_path: Path, 
 
 
 def test_without_marker_and_checkpoint_the_last_segment_is_scanned(open_store: OpenStore, tmp_path: Path) -> None:
-    """A directory of a real 0.7 broker: earlier segments are trusted, the last is scanned (spec §2.5)."""
+    """A directory of a real 0.7 broker: earlier segments are trusted, the last is scanned (docs/log.md)."""
     directory = tmp_path / "data" / "t-0"
     directory.mkdir(parents=True)
     (directory / "0.kafka").write_bytes(ENTRY * 2)
@@ -196,7 +199,10 @@ def test_missing_flushed_bytes_are_damage(open_store: OpenStore, tmp_path: Path)
 def test_gaps_and_overlaps_are_refused(
     open_store: OpenStore, tmp_path: Path, names: tuple[int, int], sizes: tuple[int, int]
 ) -> None:
-    """Segments must follow each other exactly; otherwise that partition is offline, the others run (spec §2.5, §11)."""
+    """Segments must follow each other exactly; otherwise that partition is offline, the others run.
+
+    See docs/log.md, docs/paper-vs-code.md.
+    """
     directory = tmp_path / "data" / "t-0"
     directory.mkdir(parents=True)
     for name, size in zip(names, sizes, strict=True):
@@ -208,7 +214,7 @@ def test_gaps_and_overlaps_are_refused(
 
 
 def test_resurrected_segments_are_deleted_again(open_store: OpenStore, tmp_path: Path) -> None:
-    """A deletion a power cut undid is done again, also when it left a gap (reliability §2.9)."""
+    """A deletion a power cut undid is done again, also when it left a gap (docs/reliability.md)."""
     store = open_store(file_size=20, retention_size=24)
     log = appended(store.get_or_create("t", 0), 6)
     log.flush()
@@ -255,7 +261,7 @@ def test_a_cut_off_message_may_contain_messages(open_store: OpenStore, tmp_path:
 
 
 def test_recovery_starts_at_the_checkpoint(open_store: OpenStore) -> None:
-    """What was flushed and checkpointed is not scanned again: a roll writes the checkpoint (reliability §2.3)."""
+    """What was flushed and checkpointed is not scanned again: a roll writes the checkpoint (docs/reliability.md)."""
     store = open_store(file_size=100)
     log = appended(store.get_or_create("t", 0), 20)
     log.flush()
@@ -267,7 +273,7 @@ def test_recovery_starts_at_the_checkpoint(open_store: OpenStore) -> None:
 
 @pytest.mark.parametrize("step", ["log.recovery.before_truncate", "log.recovery.after_truncate"])
 def test_recovery_can_be_interrupted(open_store: OpenStore, tmp_path: Path, step: str) -> None:
-    """A crash during recovery is harmless: it starts again (reliability §2.2)."""
+    """A crash during recovery is harmless: it starts again (docs/reliability.md)."""
     store = open_store()
     appended(store.get_or_create("t", 0), 3)
     crash(store)
@@ -320,7 +326,7 @@ def test_large_messages_are_recovered(open_store: OpenStore) -> None:
 
 
 def test_old_magic_is_recovered(open_store: OpenStore, tmp_path: Path) -> None:
-    """A log of magic-0 messages loads and keeps its bytes (spec §11 BackwardsCompatibility)."""
+    """A log of magic-0 messages loads and keeps its bytes (docs/paper-vs-code.md BackwardsCompatibility)."""
     directory = tmp_path / "data" / "t-0"
     directory.mkdir(parents=True)
     (directory / f"{0:020d}.kafka").write_bytes(encode_set([b"x" * 100] * 100, magic=0))

@@ -1,4 +1,4 @@
-"""Retention: what is deleted, and what never is (§3.1 Stateless broker, spec §2.6)."""
+"""Retention: what is deleted, and what never is (§3.1 Stateless broker, docs/log.md)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ WEEK_S = 7 * 24 * 3600
 
 
 def test_expired_segments_go(open_store: OpenStore, clock: ManualClock) -> None:
-    """Everything aged leaves one empty segment at the end offset, and the log goes on from there (spec §11)."""
+    """Everything aged leaves one empty segment at the end offset, and the log goes on from there.
+
+    See docs/paper-vs-code.md.
+    """
     store = open_store(file_size=100)
     log = appended(store.get_or_create("t", 0), 20)
     log.flush()
@@ -33,7 +36,7 @@ def test_expired_segments_go(open_store: OpenStore, clock: ManualClock) -> None:
 
 
 def test_an_empty_last_segment_is_kept(open_store: OpenStore, clock: ManualClock) -> None:
-    """A log always has a segment, and its age starts again (spec §2.6)."""
+    """A log always has a segment, and its age starts again (docs/log.md)."""
     store = open_store()
     log = store.get_or_create("t", 0)
     clock.advance(WEEK_S + 1)
@@ -62,7 +65,7 @@ def test_young_segments_stay(open_store: OpenStore, clock: ManualClock) -> None:
 
 
 def test_retention_by_size(open_store: OpenStore) -> None:
-    """A hundred segments of ten, limit fifty messages and ten bytes: six remain (spec §11)."""
+    """A hundred segments of ten, limit fifty messages and ten bytes: six remain (docs/paper-vs-code.md)."""
     store = open_store(file_size=10 * (len(ENTRY) - 1), retention_size=50 * len(ENTRY) + 10)
     log = appended(store.get_or_create("t", 0), 1000)
     log.flush()
@@ -73,7 +76,7 @@ def test_retention_by_size(open_store: OpenStore) -> None:
 
 
 def test_size_rule_keeps_at_least_the_limit() -> None:
-    """What stays is never less than the limit; a negative limit is none (spec §2.6)."""
+    """What stays is never less than the limit; a negative limit is none (docs/log.md)."""
     assert oversize([10, 10, 10], 20) == 1
     assert oversize([10, 10, 10], 21) == 0
     assert oversize([10, 10, 10], 0) == 3
@@ -118,7 +121,7 @@ def test_a_clock_that_leaps_deletes_nothing(tmp_path_factory: pytest.TempPathFac
 
 
 def test_one_pass_deletes_only_so_many(open_store: OpenStore, clock: ManualClock) -> None:
-    """Deletions per pass are bounded (reliability §2.3)."""
+    """Deletions per pass are bounded (docs/reliability.md)."""
     store = open_store(file_size=10, retention_ms=1000, max_deletes_per_pass=4)
     log = appended(store.get_or_create("t", 0), 10)
     log.flush()
@@ -146,7 +149,7 @@ def test_a_file_that_cannot_be_deleted_is_reported(open_store: OpenStore, clock:
 
 
 def test_retention_works_on_a_full_disk(open_store: OpenStore, clock: ManualClock) -> None:
-    """Deleting needs no room: a checkpoint that cannot be written does not stop it (reliability §2.3)."""
+    """Deleting needs no room: a checkpoint that cannot be written does not stop it (docs/reliability.md)."""
     store = open_store(file_size=20, retention_ms=1000)
     log = appended(store.get_or_create("t", 0), 3)
     log.flush()

@@ -1,4 +1,4 @@
-"""Telling a torn tail from damage, in time proportional to the bytes (§3.3, reliability §2.3)."""
+"""Telling a torn tail from damage, in time proportional to the bytes (§3.3, docs/reliability.md)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ENTRY = encode_set([b"ab"])
     ids=["plain", "old", "large", "many", "wrappers", "a wrapper that cannot be opened"],
 )
 def test_intact_bytes_are_recognised(tmp_path: Path, data: bytes) -> None:
-    """Every whole entry with a right CRC counts, wrappers unopened; a tail does not (spec §2.5)."""
+    """Every whole entry with a right CRC counts, wrappers unopened; a tail does not (docs/log.md)."""
     path = tmp_path / "segment"
     for tail in (b"", b"\0", bytes(100), b"\xff" * 100, ENTRY[:-1], encode_message(Message(b"y" * 5000))[:-1]):
         path.write_bytes(data + tail)

@@ -15,7 +15,7 @@ def segments(*starts: int) -> list[Segment]:
 
 
 def test_older_views_are_unaffected() -> None:
-    """A roll or a deletion makes a new list; a reader keeps the one it took (spec §11 SegmentList)."""
+    """A roll or a deletion makes a new list; a reader keeps the one it took (docs/paper-vs-code.md SegmentList)."""
     one = SegmentList(segments(0, 10))
     two = one.appended(segments(20)[0])
     three = two.without_oldest(2)
@@ -26,7 +26,7 @@ def test_older_views_are_unaffected() -> None:
 
 
 def test_one_segment_always_stays() -> None:
-    """Dropping more than there are leaves the last (spec §2.6)."""
+    """Dropping more than there are leaves the last (docs/log.md)."""
     assert [s.start for s in SegmentList(segments(0, 10)).without_oldest(9)] == [10]
 
 
@@ -39,7 +39,7 @@ def test_lookup_at_the_edges(offset: int, start: int) -> None:
 
 
 def test_names() -> None:
-    """A segment is named by its first offset in 20 digits; shorter names are read too (spec §2.1)."""
+    """A segment is named by its first offset in 20 digits; shorter names are read too (docs/log.md)."""
     assert segment_name(108) == "00000000000000000108.kafka"
     assert start_of("15.kafka") == 15
     assert start_of("x.kafka") is start_of("1.kafka.corrupt") is start_of("1.log") is None

@@ -1,4 +1,7 @@
-"""The data directory: names, creation, one process at a time (spec §2.1, §3.5; reliability T1, T3, §4.1)."""
+"""The data directory: names, creation, one process at a time.
+
+See docs/log.md, docs/protocol.md; reliability T1, T3, §4.1.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,10 @@ from tests.unit.log.conftest import ENTRY, OpenStore
 
 
 def test_reading_creates_nothing_and_writing_does(open_store: OpenStore, tmp_path: Path) -> None:
-    """``get`` of an unknown topic is None and leaves no trace; ``get_or_create`` makes the directory (spec §11)."""
+    """``get`` of an unknown topic is None and leaves no trace; ``get_or_create`` makes the directory.
+
+    See docs/paper-vs-code.md.
+    """
     store = open_store(num_partitions=2)
     created: list[tuple[str, int]] = []
     store.on_topic_created(lambda topic, n: created.append((topic, n)))
@@ -36,7 +42,10 @@ def test_reading_creates_nothing_and_writing_does(open_store: OpenStore, tmp_pat
 
 
 def test_configured_partition_counts(open_store: OpenStore) -> None:
-    """The number of partitions is configuration, per topic; partition 2 of 2 is refused (spec §3.5, §11)."""
+    """The number of partitions is configuration, per topic; partition 2 of 2 is refused.
+
+    See docs/protocol.md, docs/paper-vs-code.md.
+    """
     store = open_store(num_partitions=2, topic_partitions={"big": 5})
     assert (store.partition_count("t"), store.partition_count("big")) == (2, 5)
     store.get_or_create("big", 4)
@@ -55,7 +64,10 @@ def test_configured_partition_counts(open_store: OpenStore) -> None:
     ],
 )  # fmt: skip
 def test_names_that_cannot_be_topics(open_store: OpenStore, tmp_path: Path, name: str) -> None:
-    """A topic becomes a directory: names that could leave it are refused (spec §11, reliability T1, T2)."""
+    """A topic becomes a directory: names that could leave it are refused.
+
+    See docs/paper-vs-code.md, reliability T1, T2.
+    """
     store = open_store()
     with pytest.raises(IllegalTopicName):
         store.get_or_create(name, 0)
@@ -65,7 +77,7 @@ def test_names_that_cannot_be_topics(open_store: OpenStore, tmp_path: Path, name
 
 
 def test_names_with_dashes_are_unambiguous(open_store: OpenStore) -> None:
-    """The partition is after the last dash: ``x-0`` partition 1 is not ``x`` partition 0-1 (spec §2.1, T1)."""
+    """The partition is after the last dash: ``x-0`` partition 1 is not ``x`` partition 0-1 (docs/log.md, T1)."""
     for topic in ("x", "x-0", "x-0-1", "-", "a.b_c-d", "CON", "...", ".hidden"):
         store = open_store(num_partitions=2)
         store.get_or_create(topic, 1).append(ENTRY, 1)
@@ -76,7 +88,7 @@ def test_names_with_dashes_are_unambiguous(open_store: OpenStore) -> None:
 
 
 def test_partitions_beyond_the_count_are_loaded_but_unreachable(open_store: OpenStore) -> None:
-    """Lowering the count hides partitions, it does not delete them (spec §3.5)."""
+    """Lowering the count hides partitions, it does not delete them (docs/protocol.md)."""
     store = open_store(num_partitions=3)
     store.get_or_create("t", 2).append(ENTRY, 1)
     store.close()
@@ -87,7 +99,7 @@ def test_partitions_beyond_the_count_are_loaded_but_unreachable(open_store: Open
 
 
 def test_one_process_per_directory(open_store: OpenStore, tmp_path: Path, clock: ManualClock) -> None:
-    """A second broker on the same directory is refused, and told who has it (reliability §2.2)."""
+    """A second broker on the same directory is refused, and told who has it (docs/reliability.md)."""
     store = open_store()
     second = LogStore(tmp_path / "data", LogSettings(), clock=clock)
     with pytest.raises(LogDirectoryInUse, match=f"process {os.getpid()}"):
@@ -99,7 +111,7 @@ def test_one_process_per_directory(open_store: OpenStore, tmp_path: Path, clock:
 
 
 def test_files_are_private(open_store: OpenStore, tmp_path: Path) -> None:
-    """Directories are 0700 and files 0600 (reliability §4.1)."""
+    """Directories are 0700 and files 0600 (docs/reliability.md)."""
     store = open_store()
     store.get_or_create("t", 0).append(ENTRY, 1)
     store.close()
@@ -125,7 +137,7 @@ def test_symbolic_links_are_refused(open_store: OpenStore, tmp_path: Path) -> No
 
 
 def test_strays_are_left_alone(open_store: OpenStore, tmp_path: Path) -> None:
-    """Files and directories that are no partitions are named and skipped (spec §2.1)."""
+    """Files and directories that are no partitions are named and skipped (docs/log.md)."""
     data = tmp_path / "data"
     data.mkdir()
     (data / "notes.txt").write_text("mine")
@@ -202,7 +214,7 @@ def test_a_thousand_topics_written_to_keep_few_files_open(open_store: OpenStore)
 
 
 def test_a_topic_whose_creation_failed_can_be_created_later(open_store: OpenStore) -> None:
-    """A full disk refuses a new topic without leaving it half made (reliability §2.3)."""
+    """A full disk refuses a new topic without leaving it half made (docs/reliability.md)."""
     store = open_store()
     for step in ("log.roll.before_create", "log.roll.after_create"):
         with activate(step, "raise:ENOSPC"), pytest.raises(LogFull):
@@ -212,7 +224,10 @@ def test_a_topic_whose_creation_failed_can_be_created_later(open_store: OpenStor
 
 
 def test_ten_thousand_segments_open_cheaply(open_store: OpenStore, tmp_path: Path) -> None:
-    """Opening reads names and sizes only: no descriptor is held and no byte of a message is read (reliability §2.3)."""
+    """Opening reads names and sizes only: no descriptor is held and no byte of a message is read.
+
+    See docs/reliability.md.
+    """
     directory = tmp_path / "data" / "t-0"
     directory.mkdir(parents=True)
     for start in range(0, 120_000, 12):

@@ -12,7 +12,7 @@ from kafka2011.producer.batch import (
     Batching,
     Item,
     Lane,
-    Parcel,
+    PendingBatch,
     check_sizes,
     measure,
     payload_of,
@@ -49,7 +49,7 @@ def parsed(data: bytes) -> list[ProduceRequest]:
 @pytest.mark.parametrize("batch_size", [1, 3, 50, 1000])
 @pytest.mark.parametrize("kind", ["one length", "many lengths", "empty payloads", "messages of both formats"])
 def test_requests_are_those_of_the_wire_module(batch_size: int, kind: str) -> None:
-    """The fast way to encode gives the same bytes as the plain one, for every batch size (spec §3.2)."""
+    """The fast way to encode gives the same bytes as the plain one, for every batch size (docs/protocol.md)."""
     items: list[Item] = {
         "one length": [os.urandom(200) for _ in range(601)],
         "many lengths": [os.urandom(i % 300) for i in range(601)],
@@ -64,11 +64,11 @@ def test_requests_are_those_of_the_wire_module(batch_size: int, kind: str) -> No
         )
         expected += ProduceRequest("clicks", -1, data).encode()
 
-    assert b"".join(requests(Parcel(LANE, items), batching(batch_size))) == expected
+    assert b"".join(requests(PendingBatch(LANE, items), batching(batch_size))) == expected
 
 
 def test_a_batch_holds_batch_size_messages() -> None:
-    """Eleven messages in batches of five leave as five, five and one (spec §11)."""
+    """Eleven messages in batches of five leave as five, five and one (docs/paper-vs-code.md)."""
     assert [n for _, n in sets([b"x"] * 11, batching(5))] == [5, 5, 1]
 
 
@@ -83,7 +83,7 @@ def test_a_batch_of_large_messages_is_halved() -> None:
 
 @pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY])
 def test_a_compressed_batch_is_one_wrapper(codec: Codec) -> None:
-    """With compression a batch travels as one message, opened again by the reader (§4, spec §1.3)."""
+    """With compression a batch travels as one message, opened again by the reader (§4, docs/protocol.md)."""
     items = [b"GET /in/some-profile %d" % i for i in range(100)]
     ((data, n),) = sets(items, batching(100, codec))
 
@@ -101,7 +101,7 @@ def test_what_compresses_too_well_is_sent_as_it_is() -> None:
 
 
 def test_a_wrapper_over_the_message_limit_is_not_used() -> None:
-    """The outer payload must keep max.message.size (spec §2.4): incompressible batches go out plain."""
+    """The outer payload must keep max.message.size (docs/log.md): incompressible batches go out plain."""
     items = [os.urandom(900) for _ in range(10)]
     ((data, _),) = sets(items, batching(10, Codec.SNAPPY, max_message_size=1000))
 

@@ -55,7 +55,7 @@ def test_a_fetch_returns_the_message_set_bytes(make_broker: MakeBroker) -> None:
 
 
 def test_an_answer_may_arrive_byte_by_byte(make_broker: MakeBroker) -> None:
-    """Replies are read exactly, however the network cuts them (spec §3.1)."""
+    """Replies are read exactly, however the network cuts them (docs/protocol.md)."""
 
     def dribble(request: Request, peer: socket.socket) -> None:
         peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -76,7 +76,7 @@ def test_an_answer_larger_than_the_buffer_is_whole(make_broker: MakeBroker) -> N
 
 @pytest.mark.parametrize(("code", "error"), [(3, WrongPartition), (-1, UnknownError)])
 def test_error_codes_become_errors(make_broker: MakeBroker, code: int, error: type[Exception]) -> None:
-    """Each wire error code is its own error (spec §3.4), and the connection stays usable."""
+    """Each wire error code is its own error (docs/protocol.md), and the connection stays usable."""
     broker = make_broker(lambda request, peer: peer.sendall(encode_fetch_response(error=code)))
     with connect(broker) as connection:
         for _ in range(2):
@@ -97,13 +97,13 @@ def range_answer(request: Request, peer: socket.socket) -> None:
 
 
 def test_out_of_range_names_the_range(make_broker: MakeBroker) -> None:
-    """An offset outside the log is refused naming what the log holds (§3.1, spec §2.3)."""
+    """An offset outside the log is refused naming what the log holds (§3.1, docs/log.md)."""
     with connect(make_broker(range_answer)) as connection, pytest.raises(OffsetOutOfRange, match="100 up to 240"):
         connection.fetch("t", 0, 999)
 
 
 def test_one_bad_partition_of_a_multifetch_leaves_the_others(make_broker: MakeBroker) -> None:
-    """Each sub-request of a multifetch has its own answer or its own error (spec §3.3)."""
+    """Each sub-request of a multifetch has its own answer or its own error (docs/protocol.md)."""
     fetches = [FetchRequest("t", 0, 0, 1000), FetchRequest("t", 1, 999, 1000)]
     with connect(make_broker(range_answer)) as connection:
         good, bad = connection.multifetch(fetches)
@@ -114,14 +114,14 @@ def test_one_bad_partition_of_a_multifetch_leaves_the_others(make_broker: MakeBr
 
 
 def test_offsets_come_newest_first(make_broker: MakeBroker) -> None:
-    """An offsets request returns what the broker lists (spec §2.7)."""
+    """An offsets request returns what the broker lists (docs/log.md)."""
     broker = make_broker(lambda request, peer: peer.sendall(encode_offsets_response([240, 216, 108, 0])))
     with connect(broker) as connection:
         assert connection.offsets("t", 0, max_offsets=10) == [240, 216, 108, 0]
 
 
 def test_produce_leaves_at_once_and_unanswered(broker: PuppetBroker) -> None:
-    """A produce has no answer, ever (spec §3.2): several requests follow each other on one connection."""
+    """A produce has no answer, ever (docs/protocol.md): several requests follow each other on one connection."""
     with connect(broker) as connection:
         connection.produce("t", 0, DATA)
         connection.multiproduce([ProduceRequest("t", 1, DATA), ProduceRequest("u", 0, b"")])
@@ -141,7 +141,10 @@ def test_an_acknowledged_produce_returns_its_offsets(make_broker: MakeBroker) ->
 
 
 def test_a_late_answer_never_reaches_another_request(make_broker: MakeBroker) -> None:
-    """After a timeout the connection is discarded, so the late reply cannot be taken for the next one (spec §3.1)."""
+    """After a timeout the connection is discarded, so the late reply cannot be taken for the next one.
+
+    See docs/protocol.md.
+    """
     may_answer = threading.Event()
 
     def answer(request: Request, peer: socket.socket) -> None:
@@ -189,7 +192,7 @@ def test_a_read_survives_a_restarted_broker(make_broker: MakeBroker) -> None:
 
 
 def test_a_closed_connection_is_an_error_not_a_hang(make_broker: MakeBroker) -> None:
-    """A broker that closes without a reply (spec §3.5) gives ConnectionFailed."""
+    """A broker that closes without a reply (docs/protocol.md) gives ConnectionFailed."""
     broker = make_broker(lambda request, peer: peer.shutdown(socket.SHUT_RDWR))
     with connect(broker) as connection, pytest.raises(ConnectionFailed, match="closed"):
         connection.offsets("t", -1)

@@ -20,13 +20,13 @@ from kafka2011.producer import hash_partitioner, java_hash
     ],
 )
 def test_the_hash_is_javas(text: str, expected: int) -> None:
-    """Strings hash as in Java: h = 31 h + c over UTF-16 units, 32 bits (spec §6.2); bytes count as UTF-8."""
+    """Strings hash as in Java: h = 31 h + c over UTF-16 units, 32 bits (docs/producer.md); bytes count as UTF-8."""
     assert java_hash(text) == expected
     assert java_hash(text.encode()) == expected
 
 
 def test_the_partition_of_a_key() -> None:
-    """"test" goes to partition 2 of 4 and 3 of 5, as 0.7 computes it (spec §6.2)."""
+    """"test" goes to partition 2 of 4 and 3 of 5, as 0.7 computes it (docs/producer.md)."""
     assert (hash_partitioner("test", 4), hash_partitioner("test", 5)) == (2, 3)
 
 

@@ -31,7 +31,7 @@ def nobody_listens() -> str:
 
 
 def test_close_sends_what_is_queued_in_order(broker: PuppetBroker) -> None:
-    """close() flushes, may be called twice, and later sends are refused (spec §11)."""
+    """close() flushes, may be called twice, and later sends are refused (docs/paper-vs-code.md)."""
     payloads = [b"%d" % i for i in range(1000)]
     producer = Producer(broker.address, linger_ms=60_000, batch_size=10_000)
     for payload in payloads:
@@ -54,7 +54,7 @@ def test_flush_does_not_wait_for_the_linger(broker: PuppetBroker) -> None:
 
 
 def test_the_linger_ends_by_itself(broker: PuppetBroker) -> None:
-    """Messages that never fill a batch leave after the linger (spec §6.3: queue.time)."""
+    """Messages that never fill a batch leave after the linger (docs/producer.md: queue.time)."""
     with Producer(broker.address, linger_ms=20, batch_size=10_000) as producer:
         producer.send("clicks", b"alone")
         until(lambda: broker.payloads == [b"alone"], "it arrived without a flush")
@@ -113,7 +113,7 @@ def test_many_threads_share_a_producer(broker: PuppetBroker) -> None:
 
 
 def test_the_eleventh_of_ten_raises() -> None:
-    """A full queue refuses by name under the policy ``raise`` (spec §11), and takes nothing of the set."""
+    """A full queue refuses by name under the policy ``raise`` (docs/paper-vs-code.md), and takes nothing of the set."""
     quick = {"linger_ms": 3_600_000, "connect_timeout_s": 0.01, "on_drop": Drops()}
     with Producer(nobody_listens(), queue_size=10, on_full="raise", **quick) as p:  # type: ignore[arg-type]
         p.send("clicks", [b"x"] * 10)
@@ -204,7 +204,7 @@ def test_a_failing_callback_does_not_end_the_producer() -> None:
 
 
 def test_messages_for_a_dead_broker_go_to_a_live_one(broker: PuppetBroker) -> None:
-    """Where nothing was sent, another broker gets it: no loss, no copy (reliability §2.1)."""
+    """Where nothing was sent, another broker gets it: no loss, no copy (docs/reliability.md)."""
     payloads = [b"%d" % i for i in range(400)]
     dead = nobody_listens()
     with Producer(f"{dead},{broker.address}", batch_size=10, connect_timeout_s=0.01, retries=10) as producer:
@@ -270,7 +270,10 @@ def test_flush_says_when_time_is_up(make_broker: MakeBroker) -> None:
 
 
 def test_sync_sends_before_it_returns_and_raises(broker: PuppetBroker) -> None:
-    """A synchronous producer's send carries its whole set in one request, and failure is an exception (spec §6.3)."""
+    """A synchronous producer's send carries its whole set in one request, and failure is an exception.
+
+    See docs/producer.md.
+    """
     with Producer(broker.address, sync=True, batch_size=2) as producer:
         producer.send("clicks", [b"a", b"b", b"c"])
         assert producer.counters.sent == 3

@@ -1,4 +1,4 @@
-"""Where messages go: broker lists, partitions, keys (spec §6.2)."""
+"""Where messages go: broker lists, partitions, keys (docs/producer.md)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_both_spellings_of_a_broker_list() -> None:
 
 
 def test_a_broker_list_lets_the_broker_choose(broker: PuppetBroker) -> None:
-    """With a static list partition -1 is sent (spec §6.2): the broker picks one at random."""
+    """With a static list partition -1 is sent (docs/producer.md): the broker picks one at random."""
     with Producer(broker.address) as producer:
         producer.send("clicks", b"x")
         producer.send("clicks", b"y", key="ignored, as in 0.7")
@@ -47,7 +47,10 @@ def test_known_partitions_are_sent_as_real_numbers(broker: PuppetBroker) -> None
 
 
 def test_a_key_decides_the_partition(make_broker: MakeBroker) -> None:
-    """Candidates are taken in numeric order of broker and partition; the key's hash picks one (§3.2, spec §6.2)."""
+    """Candidates are taken in numeric order of broker and partition; the key's hash picks one.
+
+    See §3.2, docs/producer.md.
+    """
     first, second = make_broker(), make_broker()
     with Producer(router(first, second, partitions=(0, 1))) as producer:
         for _ in range(3):
@@ -59,7 +62,10 @@ def test_a_key_decides_the_partition(make_broker: MakeBroker) -> None:
 
 
 def test_a_custom_partitioner_is_asked(make_broker: MakeBroker) -> None:
-    """Any function of key and number of partitions decides; one that leaves the range is refused (spec §11)."""
+    """Any function of key and number of partitions decides; one that leaves the range is refused.
+
+    See docs/paper-vs-code.md.
+    """
     first, second = make_broker(), make_broker()
     with Producer(router(first, second, partitions=(0, 1, 2, 3)), partitioner=lambda key, n: len(key)) as producer:
         producer.send("clicks", b"x", key="test")
@@ -72,7 +78,7 @@ def test_a_custom_partitioner_is_asked(make_broker: MakeBroker) -> None:
 
 
 def test_a_partitioner_without_partitions_is_refused() -> None:
-    """A plain broker list and a partitioner together make no sense (spec §6.2)."""
+    """A plain broker list and a partitioner together make no sense (docs/producer.md)."""
     with pytest.raises(ConfigError, match="partitioner"):
         Producer("127.0.0.1:1", partitioner=lambda key, n: 0)
 

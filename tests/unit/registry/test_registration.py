@@ -71,7 +71,7 @@ def test_a_broker_writes_its_id_then_its_topics(world: FakeZooKeeper, clock: Sle
 
 
 def test_the_modern_port_does_not_disturb_old_readers(world: FakeZooKeeper, clock: SleepingClock) -> None:
-    """Today's port has a place of its own; the entries of 2011 stay as they were (spec §4.1)."""
+    """Today's port has a place of its own; the entries of 2011 stay as they were (docs/zookeeper.md)."""
     session = world.session()
     broker = registration(session, clock)
     broker.publish_modern("127.0.0.1:9192")
@@ -96,7 +96,7 @@ def test_a_lost_answer_is_repaired(world: FakeZooKeeper, clock: SleepingClock, a
 
 
 def test_everything_is_written_again_after_expiry(world: FakeZooKeeper, clock: SleepingClock) -> None:
-    """A new session gets the id and every topic again (spec §4.2)."""
+    """A new session gets the id and every topic again (docs/zookeeper.md)."""
     session = world.session()
     broker = registration(session, clock)
     broker.reconcile()
@@ -155,7 +155,7 @@ def test_the_node_of_ones_last_life_is_waited_out(world: FakeZooKeeper, clock: S
 
 
 def test_a_living_stranger_with_the_same_id_is_named(world: FakeZooKeeper, clock: SleepingClock) -> None:
-    """Two brokers with one id: the second refuses at once, names the first, and leaves it alone (spec §4.1)."""
+    """Two brokers with one id: the second refuses at once, names the first, and leaves it alone (docs/zookeeper.md)."""
     first = world.session()
     registration(first, clock).reconcile()
 
@@ -166,7 +166,10 @@ def test_a_living_stranger_with_the_same_id_is_named(world: FakeZooKeeper, clock
 
 
 def test_a_stranger_that_may_be_dead_is_waited_for(world: FakeZooKeeper, clock: SleepingClock) -> None:
-    """A stranger that does not answer gets the time its session has; if it stays, the id is taken (spec §4.1)."""
+    """A stranger that does not answer gets the time its session has; if it stays, the id is taken.
+
+    See docs/zookeeper.md.
+    """
     dead, living = world.session(timeout_s=6), world.session(timeout_s=6)
     registration(dead, clock).reconcile()
     dead.suspend()
@@ -177,7 +180,7 @@ def test_a_stranger_that_may_be_dead_is_waited_for(world: FakeZooKeeper, clock: 
 
 
 def test_a_garbage_id_node_is_reported_as_it_is(world: FakeZooKeeper, clock: SleepingClock) -> None:
-    """A persistent node in the way is named with its content (spec §4.1)."""
+    """A persistent node in the way is named with its content (docs/zookeeper.md)."""
     session = world.session()
     session.perform(Create("/brokers/ids/0", b"what\nis this", make_parents=True))
 

@@ -59,7 +59,7 @@ def test_an_empty_registry_is_no_error(session: FakeSession) -> None:
 
 
 def test_garbage_is_read_past_and_told_once(session: FakeSession) -> None:
-    """One bad node hides no good one, and is reported once, not at every read (spec §4.1)."""
+    """One bad node hides no good one, and is reported once, not at every read (docs/zookeeper.md)."""
     journal = Journal()
     registry = BrokerRegistry(session, journal=journal)
     put(session, "/brokers/ids/0", b"h-1:h:9092")
@@ -141,7 +141,7 @@ def test_a_fenced_write_needs_its_fence(session: FakeSession) -> None:
 
 
 def test_a_garbage_offset_is_none_and_told(session: FakeSession) -> None:
-    """An offset that is no number is no offset, and said to be so (spec §4.1)."""
+    """An offset that is no number is no offset, and said to be so (docs/zookeeper.md)."""
     journal = Journal()
     put(session, "/consumers/g/offsets/t/0-0", b"abc")
     put(session, "/consumers/g/offsets/t/zero", b"1")

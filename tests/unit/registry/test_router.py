@@ -40,14 +40,14 @@ def router(world: FakeZooKeeper, admin: FakeSession) -> Iterator[ZooKeeperRouter
 
 
 def test_partitions_of_an_announced_topic_come_in_numeric_order(router: ZooKeeperRouter) -> None:
-    """The candidates are the announced partitions on living brokers, 2 before 10 (spec §6.2)."""
+    """The candidates are the announced partitions on living brokers, 2 before 10 (docs/producer.md)."""
     assert list(router.partitions("clicks")) == [P(2, 0), P(10, 0), P(10, 1)]
     assert router.address(10) == BrokerAddress(10, "h", 9010)
     assert [broker.broker_id for broker in router.brokers()] == [0, 2, 10]
 
 
 def test_an_unknown_topic_goes_to_partition_0_of_each_broker(router: ZooKeeperRouter) -> None:
-    """A topic nobody has announced yet can be sent to any living broker (spec §6.2)."""
+    """A topic nobody has announced yet can be sent to any living broker (docs/producer.md)."""
     assert list(router.partitions("new")) == [P(0, 0), P(2, 0), P(10, 0)]
 
 

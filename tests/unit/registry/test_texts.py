@@ -13,7 +13,7 @@ from zk_registry.offsets import parse_offset
 
 
 def test_the_layout_is_that_of_2011() -> None:
-    """Every path is where 0.7 has it (spec §4.1)."""
+    """Every path is where 0.7 has it (docs/zookeeper.md)."""
     partition = BrokerPartition(0, 3)
 
     assert paths.broker_id(2) == "/brokers/ids/2"
@@ -26,7 +26,7 @@ def test_the_layout_is_that_of_2011() -> None:
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a b", "é", "x" * 201])
 def test_a_name_that_could_leave_its_place_is_refused(name: str) -> None:
-    """No topic or group name can point outside its own node (spec §4.1)."""
+    """No topic or group name can point outside its own node (docs/zookeeper.md)."""
     with pytest.raises(paths.IllegalName, match="letters, digits"):
         paths.topic(name)
     with pytest.raises(paths.IllegalName):
@@ -34,7 +34,7 @@ def test_a_name_that_could_leave_its_place_is_refused(name: str) -> None:
 
 
 def test_a_broker_entry_is_written_and_read_as_in_2011() -> None:
-    """A broker's node is <creator>:<host>:<port> (spec §4.1)."""
+    """A broker's node is <creator>:<host>:<port> (docs/zookeeper.md)."""
     value = encode_broker("127.0.0.1", 9092, 1347000000000)
 
     assert value == b"127.0.0.1-1347000000000:127.0.0.1:9092"
@@ -48,12 +48,12 @@ def test_a_broker_entry_is_written_and_read_as_in_2011() -> None:
      ("0", b"\xff\xfe:\x00:12"), ("x", b"a:h:1"), ("-1", b"a:h:1"), ("99999999999", b"a:h:1"), ("0", b"{" * 900_000)],
 )  # fmt: skip
 def test_what_is_no_broker_is_not_taken_for_one(name: str, value: bytes) -> None:
-    """Garbage in the broker registry is nothing, not an error (spec §4.1)."""
+    """Garbage in the broker registry is nothing, not an error (docs/zookeeper.md)."""
     assert parse_broker(name, value) is None
 
 
 def test_partition_counts_and_offsets_are_plain_decimals() -> None:
-    """Counts and offsets are decimal text; anything else is nothing (spec §4.1)."""
+    """Counts and offsets are decimal text; anything else is nothing (docs/zookeeper.md)."""
     assert parse_partition_count(b"4") == 4
     assert parse_offset(b"9223372036854775807") == 2**63 - 1
     for garbage in (b"", b"-1", b"4.0", b"0x4", "٤".encode(), b"9" * 20, b"\x00", b"9223372036854775808"):
@@ -62,7 +62,7 @@ def test_partition_counts_and_offsets_are_plain_decimals() -> None:
 
 
 def test_a_subscription_is_written_exactly_as_in_2011() -> None:
-    """Fixed topics, whitelist and blacklist have 0.7's text to the last space (spec §4.3)."""
+    """Fixed topics, whitelist and blacklist have 0.7's text to the last space (docs/zookeeper.md)."""
     assert Subscription.fixed({"topic1": 4, "topic2": 2}).encode() == b'{ "topic1": 4,"topic2": 2 }'
     assert Subscription.fixed({}).encode() == b"{  }"
     assert Subscription.whitelist("white.*", 4).encode() == b"*4*white.*"
@@ -70,7 +70,7 @@ def test_a_subscription_is_written_exactly_as_in_2011() -> None:
 
 
 def test_a_subscription_is_read_in_any_spacing() -> None:
-    """0.7's text, compact JSON and samsa's bare topic are all understood (spec §4.3, §12)."""
+    """0.7's text, compact JSON and samsa's bare topic are all understood (docs/zookeeper.md, docs/paper-vs-code.md)."""
     assert parse_subscription(b'{ "topic1": 4,"topic2": 2 }') == Subscription.fixed({"topic1": 4, "topic2": 2})
     assert parse_subscription(b'{"topic1":4}') == Subscription.fixed({"topic1": 4})
     assert parse_subscription(b"{  }") == Subscription.fixed({})
@@ -84,12 +84,12 @@ def test_a_subscription_is_read_in_any_spacing() -> None:
      b"[" * 90_000, b'{"a": ' + b"9" * 5000 + b"}", b"x" * 900_000],
 )  # fmt: skip
 def test_what_is_no_subscription_is_ignored(garbage: bytes) -> None:
-    """A node that is not a subscription is nobody's subscription, whatever it holds (spec §4.3)."""
+    """A node that is not a subscription is nobody's subscription, whatever it holds (docs/zookeeper.md)."""
     assert parse_subscription(garbage) is None
 
 
 def test_a_filter_matches_whole_names() -> None:
-    """A filter is a pattern over whole topic names; commas mean "or" (spec §5.6)."""
+    """A filter is a pattern over whole topic names; commas mean "or" (docs/consumer.md)."""
     white, black = Subscription.whitelist('"click.*, views"', 3), Subscription.blacklist("click.*")
 
     assert white.pattern == "click.*|views"
@@ -101,7 +101,7 @@ def test_a_filter_matches_whole_names() -> None:
 
 
 def test_consumer_ids_look_like_those_of_2011() -> None:
-    """A consumer id is <group>_<host>-<ms>-<8 hex>, or <group>_<configured> (spec §4.3)."""
+    """A consumer id is <group>_<host>-<ms>-<8 hex>, or <group>_<configured> (docs/zookeeper.md)."""
     made = new_consumer_id("g", "host", 1300000000000)
 
     assert made.startswith("g_host-1300000000000-") and len(made.rpartition("-")[2]) == 8

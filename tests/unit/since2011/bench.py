@@ -6,10 +6,10 @@ from pathlib import Path
 
 from kafka2011.clock import Clock, ManualClock
 from kafka2011.events import Journal
-from since2011.log.log import Appended, ModernLog
+from since2011.log.log import ModernLog
 from since2011.log.recovery import open_log
 from since2011.log.settings import LogConfig
-from since2011.log.validation import Prepared, Validator
+from since2011.log.validation import Appended, Prepared, Validator
 from since2011.wire.record_batch import TRANSACTIONAL, headers
 from since2011.wire.records import Marker, Record, decode_records, encode_marker, encode_records
 from tests.unit.since2011.vectors import T

@@ -9,6 +9,7 @@ import pytest
 from kafka2011 import failpoints
 from kafka2011.clock import ManualClock
 from since2011.log.cleaner_choice import clean_range, worth_cleaning
+from since2011.log.offset_map import ENTRY_BYTES
 from since2011.log.settings import LogConfig
 from since2011.log.swap import clean_log
 from since2011.wire.record_batch import headers
@@ -24,7 +25,7 @@ COMPACT = LogConfig(
 )
 STEPS = [
     "modern.clean.after_write",
-    "modern.clean.between_swaps",
+    "modern.segment.between_renames",
     "modern.clean.after_swap",
     "modern.clean.after_deleted",
     "modern.clean.after_rename",
@@ -43,8 +44,9 @@ def bench(tmp_path: Path, clock: ManualClock) -> Bench:
 
 def clean(bench: Bench, cleaned_to: int | None = None, most_keys: int = 1000) -> int:
     found = clean_range(bench.log, cleaned_to, bench.clock.wall_ms())
+    most_bytes = most_keys * ENTRY_BYTES
     end, _ = clean_log(
-        bench.log, found.first_dirty, found.first_uncleanable, no_codec, no_codec, most_keys=most_keys
+        bench.log, found.first_dirty, found.first_uncleanable, no_codec, no_codec, most_bytes=most_bytes
     )
     return end
 
@@ -59,7 +61,10 @@ def fill(bench: Bench, count: int = 40, keys: int = 5) -> None:
 
 
 def test_the_latest_of_every_key_stays_at_its_offset(bench: Bench) -> None:
-    """Older records of a key go, the latest keeps its offset; the active segment is not touched (sheet §9)."""
+    """Older records of a key go, the latest keeps its offset; the active segment is not touched.
+
+    See docs/since-2011.md.
+    """
     fill(bench)
     before = bench.pairs()
     active = [pair for pair in before if pair[0] >= bench.log.active.base_offset]
@@ -77,7 +82,10 @@ def test_the_latest_of_every_key_stays_at_its_offset(bench: Bench) -> None:
 
 @pytest.mark.parametrize("step", STEPS)
 def test_a_crash_at_any_step_leaves_the_old_log_or_the_new(bench: Bench, step: str) -> None:
-    """Interrupted anywhere, the next start finds the latest value of every key and no offset changed (sheet §9.5)."""
+    """Interrupted anywhere, the next start finds the latest value of every key and no offset changed.
+
+    See docs/since-2011.md.
+    """
     fill(bench)
     before = bench.pairs()
     with failpoints.activate(step, "raise:EIO"), pytest.raises(OSError, match=r"Input/output|EIO|" + step):
@@ -94,7 +102,10 @@ def test_a_crash_at_any_step_leaves_the_old_log_or_the_new(bench: Bench, step: s
 
 
 def test_a_tombstone_is_kept_for_a_while_and_then_goes(bench: Bench, clock: ManualClock) -> None:
-    """A null value deletes its key: kept with a horizon by the first round, gone after it (KIP-534, sheet §9.3)."""
+    """A null value deletes its key: kept with a horizon by the first round, gone after it.
+
+    See KIP-534, docs/since-2011.md.
+    """
     bench.send((b"x", b"1"), (b"y", b"1"))
     bench.send((b"x", b"2"), (b"y", None))
     bench.log.roll()
@@ -137,7 +148,10 @@ def test_aborted_data_goes_and_its_marker_follows(bench: Bench, clock: ManualClo
 
 
 def test_a_producers_sequence_survives_its_records(bench: Bench) -> None:
-    """Where all records of a producer's last batch go, its header stays: a retry is still known (sheet §9.3)."""
+    """Where all records of a producer's last batch go, its header stays: a retry is still known.
+
+    See docs/since-2011.md.
+    """
     bench.send((b"k", b"1"), producer_id=7, producer_epoch=0, base_sequence=0)
     bench.send((b"k", b"2"))
     bench.log.roll()
@@ -155,7 +169,7 @@ def test_a_producers_sequence_survives_its_records(bench: Bench) -> None:
 
 
 def test_a_map_that_is_full_cleans_what_it_can(bench: Bench) -> None:
-    """More keys than fit: the round ends at a batch's border and the next goes on from there (sheet §9.2)."""
+    """More keys than fit: the round ends at a batch's border and the next goes on from there (docs/since-2011.md)."""
     fill(bench, 40, keys=20)
     before = latest(bench.pairs())
     end = clean(bench, most_keys=7)
@@ -168,7 +182,7 @@ def test_a_map_that_is_full_cleans_what_it_can(bench: Bench) -> None:
 
 
 def test_what_is_worth_cleaning(bench: Bench, clock: ManualClock) -> None:
-    """By the share of dirty bytes, or by age; never what is young, open or active (sheet §9.1)."""
+    """By the share of dirty bytes, or by age; never what is young, open or active (docs/since-2011.md)."""
     fill(bench)
     found = clean_range(bench.log, None, clock.wall_ms())
     assert worth_cleaning(bench.log, found)

@@ -10,6 +10,7 @@ import pytest
 from kafka2011.clock import ManualClock
 from kafka2011.errors import LogCorrupt, LogFailed, OffsetOutOfRange
 from since2011.log import checkpoint
+from since2011.log.damage import accept_damage
 from since2011.log.events import DamageSetAside, IndexRebuilt, TornTailCut
 from since2011.log.indexes import Aborted, OffsetIndex, TimeIndex, TxnIndex
 from since2011.log.leader_epochs import LeaderEpochs
@@ -45,7 +46,7 @@ def fill(bench: Bench, count: int = 30) -> None:
 
 
 def test_index_files_are_kafkas(tmp_path: Path) -> None:
-    """The three indexes have Kafka's bytes, and are read back (sheet V10, V11, V12)."""
+    """The three indexes have Kafka's bytes, and are read back (docs/since-2011.md)."""
     index = OffsetIndex(tmp_path / "a.index", 100, 1000)
     index.load()
     index.append(140, 4200)
@@ -68,7 +69,7 @@ def test_index_files_are_kafkas(tmp_path: Path) -> None:
 
 
 def test_snapshots_are_kafkas() -> None:
-    """A snapshot of producers has Kafka's bytes; a damaged one is named (sheet V13)."""
+    """A snapshot of producers has Kafka's bytes; a damaged one is named (docs/since-2011.md)."""
     producers = decode_snapshot(V13_SNAPSHOT, "x")
 
     assert encode_snapshot(producers) == V13_SNAPSHOT
@@ -86,7 +87,7 @@ def test_snapshots_are_kafkas() -> None:
 
 
 def test_epoch_files_are_kafkas(tmp_path: Path) -> None:
-    """Leader epochs have Kafka's text, and answer where a history ended (sheet V14, §2.4)."""
+    """Leader epochs have Kafka's text, and answer where a history ended (docs/since-2011.md)."""
     epochs = LeaderEpochs(tmp_path)
     epochs.assign(0, 0)
     epochs.assign(3, 120)
@@ -109,7 +110,7 @@ def test_epoch_files_are_kafkas(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["1\n0\n", "0\n2\na 0 1\n", "0\n1\na zero 1\n", "0\n1\na 0\n", "0\nx\n"])
 def test_a_checkpoint_that_cannot_be_is_named(tmp_path: Path, text: str) -> None:
-    """A malformed checkpoint is an error that names the file, never a guess (corrections to sheet §2)."""
+    """A malformed checkpoint is an error that names the file, never a guess (docs/since-2011.md)."""
     (tmp_path / "recovery-point-offset-checkpoint").write_text(text)
     with pytest.raises(LogCorrupt, match="recovery-point-offset-checkpoint"):
         checkpoint.read_offsets(tmp_path / "recovery-point-offset-checkpoint")
@@ -130,7 +131,7 @@ def test_checkpoints_come_back(tmp_path: Path) -> None:
 
 
 def test_offsets_are_dense_and_every_record_comes_back(bench: Bench) -> None:
-    """Records are numbered 0, 1, 2, …, over many segments, and read back equal (sheet §3, §6)."""
+    """Records are numbered 0, 1, 2, …, over many segments, and read back equal (docs/since-2011.md)."""
     fill(bench)
 
     assert len(bench.log.segments) > 3
@@ -141,7 +142,7 @@ def test_offsets_are_dense_and_every_record_comes_back(bench: Bench) -> None:
 
 
 def test_a_clean_stop_leaves_nothing_to_repair(bench: Bench) -> None:
-    """After a clean stop nothing is rebuilt, and offsets go on where they were (sheet §4)."""
+    """After a clean stop nothing is rebuilt, and offsets go on where they were (docs/since-2011.md)."""
     fill(bench)
     bench.restart()
     bench.send((b"k", b"after"))
@@ -151,7 +152,10 @@ def test_a_clean_stop_leaves_nothing_to_repair(bench: Bench) -> None:
 
 
 def test_a_crash_rebuilds_what_the_disk_may_not_have(bench: Bench) -> None:
-    """After a crash the indexes beyond the recovery point are made from the log and find the same (sheet §4)."""
+    """After a crash the indexes beyond the recovery point are made from the log and find the same.
+
+    See docs/since-2011.md.
+    """
     fill(bench)
     before = [(list(s.index.offsets), s.largest_timestamp) for s in bench.log.segments]
     for segment in bench.log.segments:
@@ -165,7 +169,10 @@ def test_a_crash_rebuilds_what_the_disk_may_not_have(bench: Bench) -> None:
 
 
 def test_a_torn_tail_is_cut_at_any_byte(tmp_path: Path) -> None:
-    """Whatever part of the last batch reached the disk, everything before it is there and nothing else (sheet §4)."""
+    """Whatever part of the last batch reached the disk, everything before it is there and nothing else.
+
+    See docs/since-2011.md.
+    """
     for cut in range(1, 71, 3):
         bench = Bench(tmp_path / str(cut))
         fill(bench, 3)
@@ -202,7 +209,7 @@ def test_damage_in_the_middle_is_kept_and_nothing_is_appended(bench: Bench) -> N
 
 
 def test_offsets_outside_the_log_are_refused(bench: Bench) -> None:
-    """Below the start and beyond the end is out of range; at the end there is nothing yet (sheet §6.2)."""
+    """Below the start and beyond the end is out of range; at the end there is nothing yet (docs/since-2011.md)."""
     fill(bench, 10)
     assert bench.log.raise_log_start(4)
 
@@ -214,7 +221,10 @@ def test_offsets_outside_the_log_are_refused(bench: Bench) -> None:
 
 
 def test_a_large_first_batch_is_given_whole(bench: Bench) -> None:
-    """A reader that asks for one byte gets one whole batch, unless another partition came first (sheet §6.2)."""
+    """A reader that asks for one byte gets one whole batch, unless another partition came first.
+
+    See docs/since-2011.md.
+    """
     bench.send((b"k", b"x" * 200))
     part = bench.log.locate(0, 1, bench.log.log_end_offset)
 
@@ -223,7 +233,7 @@ def test_a_large_first_batch_is_given_whole(bench: Bench) -> None:
 
 
 def test_nobody_reads_beyond_the_watermark(bench: Bench) -> None:
-    """A read ends at the batch that holds the high watermark (sheet §6.2)."""
+    """A read ends at the batch that holds the high watermark (docs/since-2011.md)."""
     fill(bench, 6)
     part = bench.log.locate(0, 10_000, 4)
 
@@ -241,7 +251,7 @@ def idempotent(bench: Bench, sequence: int, epoch: int = 0) -> tuple[int, bool]:
 
 @pytest.mark.parametrize("between", ["nothing", "restart", "crash"])
 def test_a_retry_is_stored_once(bench: Bench, between: str) -> None:
-    """A batch sent again is answered with its first offset, also after a restart or a crash (sheet §7)."""
+    """A batch sent again is answered with its first offset, also after a restart or a crash (docs/since-2011.md)."""
     assert [idempotent(bench, n) for n in range(3)] == [(0, False), (1, False), (2, False)]
     if between != "nothing":
         getattr(bench, between)()
@@ -257,7 +267,7 @@ def test_a_retry_is_stored_once(bench: Bench, between: str) -> None:
 
 
 def test_five_batches_are_remembered(bench: Bench) -> None:
-    """The last five batches of a producer are known as duplicates, the sixth is out of order (sheet §7.1)."""
+    """The last five batches of a producer are known as duplicates, the sixth is out of order (docs/since-2011.md)."""
     for sequence in range(6):
         idempotent(bench, sequence)
 
@@ -267,7 +277,10 @@ def test_five_batches_are_remembered(bench: Bench) -> None:
 
 
 def test_an_open_transaction_holds_back_the_last_stable_offset(bench: Bench) -> None:
-    """Until a transaction ends, readers of committed records stop before it; an abort is in the index (sheet §8)."""
+    """Until a transaction ends, readers of committed records stop before it; an abort is in the index.
+
+    See docs/since-2011.md.
+    """
     bench.send((b"a", b"0"))
     bench.send_in_transaction(1, 0, b"b", b"1")
     bench.send((b"c", b"2"))
@@ -289,7 +302,7 @@ def test_an_open_transaction_holds_back_the_last_stable_offset(bench: Bench) -> 
 
 
 def test_a_cut_takes_back_what_lies_beyond(bench: Bench) -> None:
-    """After a cut the log is what it was when it ended there: records, producers, transactions (sheet §4.7)."""
+    """After a cut the log is what it was when it ended there: records, producers, transactions (docs/since-2011.md)."""
     bench.send_in_transaction(1, 0, b"a", b"0")
     fill(bench, 20)
     bench.end(1, commit=True)
@@ -305,7 +318,7 @@ def test_a_cut_takes_back_what_lies_beyond(bench: Bench) -> None:
 
 
 def test_an_idle_producer_is_forgotten_unless_its_transaction_is_open(bench: Bench) -> None:
-    """State of producers not heard of for a day goes, never that of an open transaction (sheet §7.3)."""
+    """State of producers not heard of for a day goes, never that of an open transaction (docs/since-2011.md)."""
     idempotent(bench, 0)
     bench.send_in_transaction(8, 0, b"k", b"v")
 
@@ -317,7 +330,10 @@ def test_an_idle_producer_is_forgotten_unless_its_transaction_is_open(bench: Ben
 
 
 def test_a_time_leads_to_its_first_record(bench: Bench) -> None:
-    """The first record stamped at a time or later is found by the time index; so is the largest (sheet §6.1)."""
+    """The first record stamped at a time or later is found by the time index; so is the largest.
+
+    See docs/since-2011.md.
+    """
     fill(bench)
     for number in range(30):
         assert first_at_or_after(bench.log, T + number, no_codec) == (number, T + number)
@@ -329,7 +345,10 @@ def test_a_time_leads_to_its_first_record(bench: Bench) -> None:
 
 
 def test_old_segments_go_by_the_records_times(tmp_path: Path) -> None:
-    """retention.ms judges by the newest record of a segment; size and log start are rules of their own (sheet §5)."""
+    """retention.ms judges by the newest record of a segment; size and log start are rules of their own.
+
+    See docs/since-2011.md.
+    """
     clock = ManualClock(T)
     bench = Bench(tmp_path / "clicks-0", LogConfig(segment_bytes=600, retention_ms=1000, segment_ms=10**12), clock)
     fill(bench)
@@ -361,7 +380,10 @@ def test_a_lying_timestamp_holds_no_segment_for_ever(tmp_path: Path) -> None:
 
 
 def test_segments_do_not_all_roll_at_once(tmp_path: Path) -> None:
-    """Each segment draws its own part of segment.jitter.ms; without jitter it rolls at segment.ms (sheet §3)."""
+    """Each segment draws its own part of segment.jitter.ms; without jitter it rolls at segment.ms.
+
+    See docs/since-2011.md.
+    """
     exact = Bench(tmp_path / "exact-0", LogConfig(segment_ms=1000))
     drawn = set()
     for number in range(20):
@@ -376,7 +398,7 @@ def test_segments_do_not_all_roll_at_once(tmp_path: Path) -> None:
 
 
 def test_size_keeps_at_least_the_limit(tmp_path: Path) -> None:
-    """retention.bytes deletes whole segments and never goes below the limit (sheet §5)."""
+    """retention.bytes deletes whole segments and never goes below the limit (docs/since-2011.md)."""
     bench = Bench(tmp_path / "clicks-0", LogConfig(segment_bytes=600, retention_bytes=1000, segment_ms=10**12))
     fill(bench)
     before = bench.log.size
@@ -386,7 +408,7 @@ def test_size_keeps_at_least_the_limit(tmp_path: Path) -> None:
 
 
 def test_settings_have_kafkas_names() -> None:
-    """A topic's settings are real Kafka's by name; what cannot be is refused by name (sheet §13)."""
+    """A topic's settings are real Kafka's by name; what cannot be is refused by name (docs/since-2011.md)."""
     config = SMALL.with_overrides({"cleanup.policy": "compact,delete", "retention.ms": "-1"})
 
     assert config.compacted and config.deletes and config.retention_ms == -1
@@ -395,3 +417,41 @@ def test_settings_have_kafkas_names() -> None:
     for name, value in wrong.items():
         with pytest.raises(Exception, match=re.escape(name)):
             SMALL.with_overrides({name: value})
+
+
+def _flip(bench: Bench, place: int) -> None:
+    path = bench.log.segments[0].path
+    data = bytearray(path.read_bytes())
+    data[place] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("place", range(80, 300, 7))
+def test_no_flipped_bit_changes_what_is_read(bench: Bench, place: int) -> None:
+    """Whatever bit of a batch flips, also of its offset, which no CRC covers: what is read is what was written."""
+    fill(bench)
+    expected = bench.pairs()
+    _flip(bench, place)
+    bench.crash()
+    found = bench.pairs()
+
+    assert found == expected[: len(found)]
+
+
+def test_a_damaged_log_takes_no_appends_until_told(bench: Bench) -> None:
+    """Damage in the middle closes a log for appends, over restarts too, until somebody accepts it (design §3.1)."""
+    fill(bench)
+    _flip(bench, 150)
+    bench.crash()
+    end = bench.log.log_end_offset
+    bench.restart()
+
+    assert 0 < bench.log.log_end_offset == end < 30
+    with pytest.raises(LogFailed, match="nobody has accepted it"):
+        bench.send((b"k", b"v"))
+    bench.log.close()
+    told = accept_damage(bench.directory)
+    bench.restart()
+    assert bench.send((b"k", b"v")).first_offset == end
+    assert len(told) > 0
+    assert all(".log.accepted" in line for line in told)

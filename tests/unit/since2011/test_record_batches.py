@@ -48,7 +48,7 @@ VALIDATOR = Validator(inflate, lambda codec, data: bytes(cramjam.gzip.compress(d
 
 
 def test_keys_headers_timestamps_and_nulls_are_bytes_of_kafkas() -> None:
-    """What Kafka's classes encode, ours decode, and encode again to the same bytes (sheet V1)."""
+    """What Kafka's classes encode, ours decode, and encode again to the same bytes (docs/since-2011.md)."""
     header = checked_header(V1)
 
     assert list(decode_records(V1, header, inflate)) == RECORDS
@@ -57,7 +57,7 @@ def test_keys_headers_timestamps_and_nulls_are_bytes_of_kafkas() -> None:
 
 
 def test_sequences_wrap_to_zero() -> None:
-    """After sequence 2147483647 comes 0 (sheet V2)."""
+    """After sequence 2147483647 comes 0 (docs/since-2011.md)."""
     header = checked_header(V2)
     records = [Record(n, T, key, value) for n, (key, value) in enumerate([(b"a", b"1"), (b"b", b"2"), (b"c", b"3")])]
 
@@ -67,7 +67,7 @@ def test_sequences_wrap_to_zero() -> None:
 
 
 def test_transactional_batches_and_markers() -> None:
-    """Transactional data and both markers are Kafka's bytes (sheet V3, V5, V6)."""
+    """Transactional data and both markers are Kafka's bytes (docs/since-2011.md)."""
     record = Record(0, T, b"a", b"1")
     data = encode_records([record], attributes=TRANSACTIONAL, producer_id=4711, producer_epoch=3, base_sequence=0)
     of = {"producer_id": 4711, "producer_epoch": 3, "timestamp": T, "leader_epoch": 5}
@@ -81,7 +81,7 @@ def test_transactional_batches_and_markers() -> None:
 
 @pytest.mark.parametrize("codec", V7)
 def test_four_codecs_are_read(codec: str) -> None:
-    """What Kafka compressed with each codec, is opened (sheet V7)."""
+    """What Kafka compressed with each codec, is opened (docs/since-2011.md)."""
     batch = bytes.fromhex(V7[codec])
     found = list(decode_records(batch, checked_header(batch), inflate))
 
@@ -89,7 +89,7 @@ def test_four_codecs_are_read(codec: str) -> None:
 
 
 def test_append_time_changes_two_fields_and_the_crc() -> None:
-    """With LogAppendTime the stored batch is the sent one with flag, largest time and CRC anew (sheet V4)."""
+    """With LogAppendTime the stored batch is the sent one with flag, largest time and CRC anew (docs/since-2011.md)."""
     sent = encode_records(RECORDS)
     config = LogConfig(message_timestamp_type="LogAppendTime")
     stored = VALIDATOR.prepare(sent, config, T + 1000).data
@@ -110,7 +110,7 @@ def test_a_batch_is_stored_as_it_came() -> None:
 
 
 def test_what_the_cleaner_leaves() -> None:
-    """A bare header, and a batch with a delete horizon, are Kafka's bytes (sheet V8, V9)."""
+    """A bare header, and a batch with a delete horizon, are Kafka's bytes (docs/since-2011.md)."""
     bare = encode_records(
         (),
         base_offset=100,
@@ -135,7 +135,7 @@ def test_what_the_cleaner_leaves() -> None:
 
 
 def test_damage_is_named() -> None:
-    """A flipped bit anywhere under the CRC is found; a batch cut short is not whole (sheet §1.4)."""
+    """A flipped bit anywhere under the CRC is found; a batch cut short is not whole (docs/since-2011.md)."""
     for place in range(21, len(V1)):
         damaged = bytearray(V1)
         damaged[place] ^= 1
@@ -157,13 +157,16 @@ def test_damage_is_named() -> None:
     ],
 )
 def test_a_client_may_not_send_everything(batch: bytes, words: str) -> None:
-    """What only brokers write, and headers that contradict themselves, are refused by name (sheet §1.4)."""
+    """What only brokers write, and headers that contradict themselves, are refused by name (docs/since-2011.md)."""
     with pytest.raises(InvalidRecord, match=words):
         VALIDATOR.prepare(batch, LogConfig(), T)
 
 
 def test_topics_may_ask_for_more() -> None:
-    """A compacted topic needs keys, a bounded one times in bounds; the guilty records are numbered (sheet §1.4)."""
+    """A compacted topic needs keys, a bounded one times in bounds; the guilty records are numbered.
+
+    See docs/since-2011.md.
+    """
     with pytest.raises(InvalidRecord) as keyless:
         VALIDATOR.prepare(V1, LogConfig(cleanup_policy=("compact",)), T)
     with pytest.raises(InvalidTimestamp) as early:
@@ -174,7 +177,7 @@ def test_topics_may_ask_for_more() -> None:
 
 
 def test_a_wrong_largest_timestamp_is_put_right_where_records_are_read() -> None:
-    """Where a batch is opened anyway, its header's largest timestamp becomes the true one (sheet §1.4)."""
+    """Where a batch is opened anyway, its header's largest timestamp becomes the true one (docs/since-2011.md)."""
     lying = encode_records(RECORDS, max_timestamp=T + 999_999)
     stored = Validator(inflate, VALIDATOR.deflate, full=True).prepare(lying, LogConfig(), T).data
 
@@ -182,7 +185,7 @@ def test_a_wrong_largest_timestamp_is_put_right_where_records_are_read() -> None
 
 
 def test_a_topic_with_a_codec_of_its_own_compresses_anew() -> None:
-    """compression.type other than the producer's: same records, the topic's codec (sheet §1.4)."""
+    """compression.type other than the producer's: same records, the topic's codec (docs/since-2011.md)."""
     stored = bytes(VALIDATOR.prepare(V1, LogConfig(compression_type="gzip"), T).data)
     header = checked_header(stored)
 

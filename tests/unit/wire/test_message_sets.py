@@ -1,4 +1,4 @@
-"""Message sets: what a consumer reads, what a broker accepts (spec §1.2, §3.5, §11)."""
+"""Message sets: what a consumer reads, what a broker accepts (docs/protocol.md, docs/paper-vs-code.md)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_the_paper_s_sample() -> None:
 
 
 def test_iterating_twice_gives_the_same() -> None:
-    """A set can be read again and again, and equals what was written (spec §11)."""
+    """A set can be read again and again, and equals what was written (docs/paper-vs-code.md)."""
     messages = MessageSet([b"a", b"bb", b"ccc"])
     assert list(messages) == list(messages)
     assert hash(messages) == hash(MessageSet([b"a", b"bb", b"ccc"]))
@@ -49,7 +49,7 @@ def test_iterating_twice_gives_the_same() -> None:
 
 @pytest.mark.parametrize("data", [HELLO, HELLO + THERE, wrapper(compress(Codec.GZIP, HELLO))])
 def test_stray_bytes_do_not_change_valid_bytes(data: bytes) -> None:
-    """Two stray bytes at the end are not part of the set (spec §11)."""
+    """Two stray bytes at the end are not part of the set (docs/paper-vs-code.md)."""
     assert valid_bytes(data + b"\0\0") == valid_bytes(data) == len(data)
     assert validate_set(data + b"\0\0").size == len(data)
     assert decode_set(data + b"\0\0") == decode_set(data)
@@ -58,7 +58,7 @@ def test_stray_bytes_do_not_change_valid_bytes(data: bytes) -> None:
 
 @pytest.mark.parametrize("cut", range(1, len(THERE)))
 def test_a_later_truncated_entry_is_cut_off(cut: int) -> None:
-    """The good prefix of a produced set counts, the cut-off tail does not (spec §3.5)."""
+    """The good prefix of a produced set counts, the cut-off tail does not (docs/protocol.md)."""
     summary = validate_set(HELLO + THERE[:-cut])
     assert (summary.size, summary.n_messages) == (len(HELLO), 1)
 
@@ -79,7 +79,7 @@ def test_a_later_truncated_entry_is_cut_off(cut: int) -> None:
 )
 @pytest.mark.parametrize("before", [b"", HELLO], ids=["first", "second"])
 def test_damaged_sets_are_refused(before: bytes, bad: bytes) -> None:
-    """Wrong CRC, magic, codec or length refuses the whole set (spec §3.5)."""
+    """Wrong CRC, magic, codec or length refuses the whole set (docs/protocol.md)."""
     with pytest.raises(WireError):
         validate_set(before + bad)
     with pytest.raises(WireError):
@@ -87,14 +87,14 @@ def test_damaged_sets_are_refused(before: bytes, bad: bytes) -> None:
 
 
 def test_reserved_attribute_bits_are_ignored() -> None:
-    """Bits 2 to 7 of the attributes mean nothing (spec §1.1)."""
+    """Bits 2 to 7 of the attributes mean nothing (docs/protocol.md)."""
     data = encode_message(Message(b"hello", attributes=0xFC))
     assert [m.payload for m in decode_set(data)] == [b"hello"]
     assert validate_set(data).n_messages == 1
 
 
 def test_runs_and_mixtures_agree_with_entry_by_entry() -> None:
-    """Reading equal-size runs at once gives what reading one by one gives (spec §1.2)."""
+    """Reading equal-size runs at once gives what reading one by one gives (docs/protocol.md)."""
     payloads = [b"%05d" % i for i in range(300)] + [b"x" * (i % 7) for i in range(300)] + [b"12345"] * 100
     data = encode_set(payloads) + encode_set([b"old"] * 40, magic=0) + encode_set(payloads[:50])
     expected = payloads + [b"old"] * 40 + payloads[:50]
@@ -118,7 +118,7 @@ def test_one_bad_crc_in_a_long_run_is_found(where: int) -> None:
 
 
 def test_wrapper_in_a_wrapper() -> None:
-    """A wrapper inside a wrapper gives its messages, flattened (spec §11); deeper is refused."""
+    """A wrapper inside a wrapper gives its messages, flattened (docs/paper-vs-code.md); deeper is refused."""
     once = encode_set([b"a", b"b", b"c"], codec=Codec.GZIP)
     twice = wrapper(compress(Codec.SNAPPY, once), Codec.SNAPPY)
     assert [m.payload for m in decode_set(twice)] == [b"a", b"b", b"c"]
@@ -131,7 +131,7 @@ def test_wrapper_in_a_wrapper() -> None:
 
 
 def test_an_empty_wrapper_is_skipped_but_its_bytes_count() -> None:
-    """A wrapper around nothing delivers nothing and takes its place in the log (spec §1.3)."""
+    """A wrapper around nothing delivers nothing and takes its place in the log (docs/protocol.md)."""
     data = HELLO + wrapper(compress(Codec.GZIP, b"")) + THERE
     assert [m.payload for m in decode_set(data)] == [b"hello", b"there"]
     assert validate_set(data).size == len(data)
@@ -139,14 +139,14 @@ def test_an_empty_wrapper_is_skipped_but_its_bytes_count() -> None:
 
 
 def test_foreign_compression_is_read() -> None:
-    """Any legal gzip header, and a raw snappy block, are accepted (spec §1.3)."""
+    """Any legal gzip header, and a raw snappy block, are accepted (docs/protocol.md)."""
     for data, codec in ((gzip.compress(HELLO), Codec.GZIP), (bytes(cramjam.snappy.compress_raw(HELLO)), Codec.SNAPPY)):
         assert [m.payload for m in decode_set(wrapper(data, codec))] == [b"hello"]
 
 
 @pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY])
 def test_large_sets_round_trip(codec: Codec) -> None:
-    """A set of many snappy blocks comes back whole (spec §1.3)."""
+    """A set of many snappy blocks comes back whole (docs/protocol.md)."""
     data = bytes(range(256)) * 1000
     assert decompress(codec, compress(codec, data), len(data)) == data
     with pytest.raises(InvalidMessage):
@@ -215,7 +215,7 @@ def test_too_many_messages_are_refused() -> None:
 
 
 def test_unknown_magic_is_not_written() -> None:
-    """Only magic 0 and 1 exist (spec §1.1)."""
+    """Only magic 0 and 1 exist (docs/protocol.md)."""
     with pytest.raises(InvalidMessage):
         encode_message(Message(b"x", magic=2))
     with pytest.raises(InvalidMessage):
@@ -225,7 +225,7 @@ def test_unknown_magic_is_not_written() -> None:
 
 
 def test_first_entry_cut_off_is_an_error() -> None:
-    """An entry cut off at the start of a set is a size error for broker and consumer alike (spec §3.5)."""
+    """An entry cut off at the start of a set is a size error for broker and consumer alike (docs/protocol.md)."""
     for cut in range(4, len(HELLO)):
         with pytest.raises(InvalidMessageSize):
             validate_set(HELLO[:cut])

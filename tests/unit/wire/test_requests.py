@@ -1,4 +1,4 @@
-"""Frames and requests that are wrong, and the acknowledged produce (spec §3; reliability N1, N6, N7)."""
+"""Frames and requests that are wrong, and the acknowledged produce (docs/protocol.md; docs/reliability.md, N6, N7)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from kafka2011.wire.offsets import decode_offsets_response
 
 @pytest.mark.parametrize("key", [-1, 5, 99, 101, 32767, -32768])
 def test_unknown_keys(key: int) -> None:
-    """A request key that does not exist is refused (spec §3.2)."""
+    """A request key that does not exist is refused (docs/protocol.md)."""
     with pytest.raises(InvalidRequest, match="key"):
         parse_request(struct.pack(">h", key) + bytes(100))
 
@@ -52,7 +52,7 @@ def test_unknown_keys(key: int) -> None:
     ],
 )
 def test_every_cut_is_refused(request_: ProduceRequest) -> None:
-    """A request that ends before its fields do is refused wherever it is cut (reliability N7)."""
+    """A request that ends before its fields do is refused wherever it is cut (docs/reliability.md)."""
     body = request_.encode()[4:]
     for cut in range(len(body)):
         with pytest.raises(InvalidRequest):
@@ -79,20 +79,20 @@ def test_every_cut_is_refused(request_: ProduceRequest) -> None:
     ],
 )  # fmt: skip
 def test_impossible_fields(body: bytes) -> None:
-    """Lengths and counts that cannot be are refused (spec §3.5, reliability N6)."""
+    """Lengths and counts that cannot be are refused (docs/protocol.md, docs/reliability.md)."""
     with pytest.raises(InvalidRequest):
         parse_request(body)
 
 
 def test_extreme_numbers_are_values() -> None:
-    """Extreme partitions and offsets are read as they are; the broker judges them (reliability N6)."""
+    """Extreme partitions and offsets are read as they are; the broker judges them (docs/reliability.md)."""
     for partition, offset, size in ((-1, -1, -1), (2**31 - 1, 2**63 - 1, 2**31 - 1), (-(2**31), -(2**63), 0)):
         request = FetchRequest("", partition, offset, size)
         assert parse_request(request.encode()[4:]) == request
 
 
 def test_frames_arrive_in_any_pieces() -> None:
-    """However a stream is cut up, the frames are the same (spec §3.1)."""
+    """However a stream is cut up, the frames are the same (docs/protocol.md)."""
     frames = [b"ab", b"cde" * 50, b"fg"]
     stream = b"".join(struct.pack(">i", len(f)) + f for f in frames)
     for step in (1, 2, 3, 5, 7, 64, len(stream)):
@@ -104,7 +104,7 @@ def test_frames_arrive_in_any_pieces() -> None:
 
 @pytest.mark.parametrize("prefix", ["7fffffff", "80000000", "ffffffff", "00000000", "00000001", "000003e9"])
 def test_bad_frame_sizes(prefix: str) -> None:
-    """A size that cannot be is refused as soon as it is read, and nothing is kept (reliability N1)."""
+    """A size that cannot be is refused as soon as it is read, and nothing is kept (docs/reliability.md)."""
     splitter = FrameSplitter(1000)
     with pytest.raises(InvalidRequest):
         splitter.feed(bytes.fromhex(prefix))
@@ -172,6 +172,6 @@ def test_answers_that_end_early(body: bytes) -> None:
 
 
 def test_an_error_from_the_wire_names_the_offset() -> None:
-    """A 0.7 answer carries a code only; the error still says which offset of what (spec §3.4)."""
+    """A 0.7 answer carries a code only; the error still says which offset of what (docs/protocol.md)."""
     with pytest.raises(OffsetOutOfRange, match="offset 77 is outside clicks-3"):
         decode_fetch_response(b"\0\1", FetchRequest("clicks", 3, 77, 100))

@@ -1,4 +1,4 @@
-"""The test vectors of the 0.7 fact sheet (spec §13), byte for byte."""
+"""The test vectors of the 0.7 fact sheet (docs/protocol.md), byte for byte."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ HELLO_THERE = [b"hello", b"there"]
     ("payload", "crc"), [(b"", 0), (b"hello", 0x3610A686), (b"there", 0x5A2FE996), (b"testing", 0xE8F35A06)]
 )
 def test_crc(payload: bytes, crc: int) -> None:
-    """The checksum is the ordinary CRC-32 of the payload alone (spec §1.1)."""
+    """The checksum is the ordinary CRC-32 of the payload alone (docs/protocol.md)."""
     assert crc32(payload) == crc
     assert crc32(b"123456789") == 0xCBF43926
 
@@ -70,7 +70,7 @@ def test_crc(payload: bytes, crc: int) -> None:
     ],
 )
 def test_messages(message: Message, data: bytes) -> None:
-    """M0, M1, M2, M6: one entry in both formats, written and read (spec §13)."""
+    """M0, M1, M2, M6: one entry in both formats, written and read (docs/protocol.md)."""
     assert encode_message(message) == data
     assert message.size == len(data)
     (read,) = decode_set(data, 1000)
@@ -79,14 +79,14 @@ def test_messages(message: Message, data: bytes) -> None:
 
 
 def test_set() -> None:
-    """M3: a set is its entries end to end, and resume offsets are byte positions (spec §13)."""
+    """M3: a set is its entries end to end, and resume offsets are byte positions (docs/protocol.md)."""
     assert encode_set(HELLO_THERE) == M3
     assert [(m.payload, m.next_offset) for m in decode_set(M3, 1000)] == [(b"hello", 1015), (b"there", 1030)]
 
 
 @pytest.mark.parametrize(("wrapper", "codec"), [(M4, Codec.GZIP), (M5, Codec.SNAPPY)])
 def test_wrappers(wrapper: bytes, codec: Codec) -> None:
-    """M4, M5: inner messages resume at the wrapper, the last one after it (spec §1.3)."""
+    """M4, M5: inner messages resume at the wrapper, the last one after it (docs/protocol.md)."""
     after = 1000 + len(wrapper)
     assert [(m.payload, m.next_offset) for m in decode_set(wrapper, 1000)] == [(b"hello", 1000), (b"there", after)]
     assert validate_set(wrapper).n_messages == 2
@@ -97,7 +97,7 @@ def test_wrappers(wrapper: bytes, codec: Codec) -> None:
 
 
 def test_snappy_and_gzip_headers() -> None:
-    """Written wrappers begin as the JVM's do (spec §1.3)."""
+    """Written wrappers begin as the JVM's do (docs/protocol.md)."""
     assert encode_set(HELLO_THERE, codec=Codec.GZIP)[10:20] == M4[10:20]
     assert encode_set(HELLO_THERE, codec=Codec.SNAPPY)[10:26] == M5[10:26]
 
@@ -127,7 +127,7 @@ REQUESTS: list[tuple[Request, bytes]] = [
 
 @pytest.mark.parametrize(("request_", "data"), REQUESTS)
 def test_requests(request_: Request, data: bytes) -> None:
-    """R1 to R7: every request, written and read; bytes after the body are ignored (spec §13, §3.1)."""
+    """R1 to R7: every request, written and read; bytes after the body are ignored (docs/protocol.md)."""
     assert request_.encode() == data
     assert parse_request(data[4:]) == request_
     assert parse_request(data[4:] + b"more") == request_
@@ -137,7 +137,7 @@ FETCH = FetchRequest("test", 0, 1000, 100)
 
 
 def test_fetch_answers() -> None:
-    """S1, S2, S3: bytes, bytes with a partial tail, nothing (spec §13)."""
+    """S1, S2, S3: bytes, bytes with a partial tail, nothing (docs/protocol.md)."""
     assert encode_fetch_response(M3) == h("00000020 0000") + M3
     tail = M3 + h("0000000b010036")
     assert encode_fetch_response(tail) == h("00000027 0000") + tail
@@ -157,14 +157,14 @@ def test_fetch_answers() -> None:
     ],
 )
 def test_fetch_errors(code: int, data: str, error: type[Exception]) -> None:
-    """S4, S5, S6: the error codes a 0.7 broker sends (spec §13)."""
+    """S4, S5, S6: the error codes a 0.7 broker sends (docs/protocol.md)."""
     assert encode_fetch_response(error=code) == h(data)
     with pytest.raises(error):
         decode_fetch_response(h(data)[4:], FETCH)
 
 
 def test_multifetch_answer() -> None:
-    """S7: one bad partition leaves the other readable (spec §13)."""
+    """S7: one bad partition leaves the other readable (docs/protocol.md)."""
     parts = [encode_fetch_response(M1), encode_fetch_response(error=1)]
     data = encode_multifetch_header([len(M1), 0]) + b"".join(parts)
     assert data == h("0000001d 0000 00000011 0000 0000000b01003610a68668656c6c6f 00000002 0001")
@@ -175,7 +175,7 @@ def test_multifetch_answer() -> None:
 
 
 def test_offsets_answers() -> None:
-    """S8, S9: offsets newest first, or none (spec §13)."""
+    """S8, S9: offsets newest first, or none (docs/protocol.md)."""
     data = h("00000026 0000 00000004 00000000000000f0 00000000000000d8 000000000000006c 0000000000000000")
     assert encode_offsets_response([240, 216, 108, 0]) == data
     assert decode_offsets_response(data[4:], "t-0") == [240, 216, 108, 0]
@@ -184,14 +184,14 @@ def test_offsets_answers() -> None:
 
 
 def test_old_log_file() -> None:
-    """D1: the log of a real pre-0.7 broker is made of the same bytes, and is read (spec §13)."""
+    """D1: the log of a real pre-0.7 broker is made of the same bytes, and is read (docs/protocol.md)."""
     data = encode_set([b"x" * 100] * 100, magic=0)
     assert hashlib.sha256(data).hexdigest() == "0db77e65c9cbe560e47d45e6dd43b8e61adf0c0e39c6ed9fe16890ef8d109625"
     assert len(decode_set(data)) == validate_set(data).n_messages == 100
 
 
 def test_small_fetch() -> None:
-    """A fetch smaller than its first message is a size error, not silence (spec §1.2, §11)."""
+    """A fetch smaller than its first message is a size error, not silence (docs/protocol.md, docs/paper-vs-code.md)."""
     with pytest.raises(InvalidMessageSize):
         decode_set(M1[:10])
     with pytest.raises(InvalidMessageSize):

@@ -1,0 +1,1 @@
+"""Lab 2: a log with segments and recovery."""

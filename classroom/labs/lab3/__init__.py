@@ -1,0 +1,1 @@
+"""Lab 3: flush and visibility under power cuts."""

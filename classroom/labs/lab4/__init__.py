@@ -1,0 +1,1 @@
+"""Lab 4: a fetch server with sendfile."""

@@ -1,0 +1,1 @@
+"""Lab 6: Algorithm 1, until the simulator cannot break it."""

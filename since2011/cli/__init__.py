@@ -1,0 +1,1 @@
+"""Commands that need what is newer than the paper."""

@@ -1,0 +1,71 @@
+"""Who leads next: the five ways to elect a leader, as functions of what is stored and who is alive. No I/O.
+
+Candidates are tried in the order of assignment, never in the order of the in-sync set, which means nothing. "Alive"
+leaves out brokers that are shutting down and replicas on failed disks. None: nobody may lead; the partition keeps its
+state, and so remembers who may lead when they come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+
+class Elected(NamedTuple):
+    """A new leader with its in-sync set."""
+
+    leader: int
+    isr: tuple[int, ...]
+    unclean: bool = False
+    """Taken from outside the in-sync set: what only the others had is lost."""
+
+
+def offline(
+    assignment: Sequence[int], isr: Collection[int], alive: Collection[int], *, unclean: bool = False
+) -> Elected | None:
+    """The leader is gone: the first live replica in sync; if ``unclean`` allows it, else any live one."""
+    for replica in assignment:
+        if replica in alive and replica in isr:
+            return Elected(replica, tuple(one for one in isr if one in alive))
+    if unclean:
+        for replica in assignment:
+            if replica in alive:
+                return Elected(replica, (replica,), unclean=True)
+    return None
+
+
+def reassigned(target: Sequence[int], isr: Collection[int], alive: Collection[int]) -> Elected | None:
+    """The assignment has changed: the first of the new replicas that is alive and in sync."""
+    for replica in target:
+        if replica in alive and replica in isr:
+            return Elected(replica, tuple(isr))
+    return None
+
+
+def preferred(assignment: Sequence[int], isr: Collection[int], alive: Collection[int]) -> Elected | None:
+    """Back to the first of the assignment, if it is alive and in sync."""
+    head = assignment[0]
+    return Elected(head, tuple(isr)) if head in alive and head in isr else None
+
+
+def controlled_shutdown(
+    assignment: Sequence[int], isr: Collection[int], alive: Collection[int], shutting_down: Collection[int]
+) -> Elected | None:
+    """A broker is about to stop: the first in sync that stays; those that stop leave the in-sync set."""
+    staying = tuple(one for one in isr if one not in shutting_down)
+    for replica in assignment:
+        if replica in staying and replica in alive:
+            return Elected(replica, staying)
+    return None
+
+
+def created(assignment: Sequence[int], alive: Collection[int]) -> Elected | None:
+    """A new partition: every live replica is in sync, for there is nothing yet."""
+    isr = tuple(one for one in assignment if one in alive)
+    return Elected(isr[0], isr) if isr else None
+
+
+def without(isr: Sequence[int], leader: int, replica: int) -> tuple[int, tuple[int, ...]]:
+    """Leader and in-sync set when ``replica`` has gone offline; the last member is never taken out."""
+    left = tuple(one for one in isr if one != replica)
+    return (-1 if leader == replica else leader), left or tuple(isr)

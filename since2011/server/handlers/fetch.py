@@ -1,0 +1,185 @@
+"""Fetch: hold the request until there is enough or the time is up, then send the stored bytes as they lie in the file.
+
+Behavior:
+- Readers see what lies below the high watermark; with isolation level 1 below the last stable offset, together with
+  the transactions that were aborted, which the client passes over.
+- Bytes are whole batches from the one that holds the offset asked for; the last may be cut, and clients drop a cut one.
+- At most ``max_bytes`` of the request and of each partition, in the order of the request; the first partition that has
+  anything gives at least one whole batch, however large.
+- Answered at once if there are ``min_bytes``, if anything is wrong with a partition, or if nothing is asked for; else
+  when something arrives or ``max_wait_ms`` is over.
+- No fetch sessions: session id 0 in every answer makes clients send full fetches.
+- Topics of 2011 are read through ``since2011.era2011.fetch``.
+
+Version notes:
+- 0 to 3 are not offered: they carry message formats older than the record batch.
+- 5 log start offset; 7 sessions; 9 the leader epoch is checked; 12 flexible, and a reader that names the epoch of its
+  last batch is told where its history parts from ours; 13 topic ids instead of names.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kafka2011.errors import Kafka2011Error, OffsetOutOfRange
+from kafka2011.types import TopicPartition
+from since2011.era2011.fetch import Wanted2011, serve_2011
+from since2011.log.reading import Slice
+from since2011.server.modern_topics import Led
+from since2011.wire.codec import Struct
+from since2011.wire.error_codes import ErrorCode
+from since2011.wire.refusals import Refused, refusal
+
+if TYPE_CHECKING:
+    from since2011.server.handlers.call import Call
+    from since2011.server.service import ModernBroker
+
+MAX_WAIT_MS = 60_000
+MAX_BYTES = 55 << 20
+"""Of one answer, whatever is asked for (``fetch.max.bytes``)."""
+SMALL = 16 << 10
+"""Records up to this size are read and sent with what is around them, in one write."""
+_COMMITTED = 1
+
+
+class _Wanted:
+    """One partition of a modern topic in a fetch."""
+
+    __slots__ = ("committed", "diverging", "error", "key", "led", "part", "request", "topic")
+
+    def __init__(self, topic: str, request: Any, committed: bool) -> None:
+        self.topic, self.request, self.committed = topic, request, committed
+        self.key = TopicPartition(topic, request.index)
+        self.led: Led | None = None
+        self.part: Slice | None = None
+        self.error = ErrorCode.NONE
+        self.diverging: Struct | None = None
+
+    def look(self, modern: ModernBroker, room: int, at_least_one: bool) -> int:
+        """Find what there is to send; how many bytes that are."""
+        self.error, self.part, self.diverging = ErrorCode.NONE, None, None
+        request = self.request
+        try:
+            led = self.led = modern.topics.led(self.topic, request.index)
+            led.check_epoch(request.leader_epoch)
+            log, offset = led.log, request.offset
+            if log is None:
+                if offset != 0:
+                    raise OffsetOutOfRange(offset, 0, 0, str(self.key))
+                return 0
+            if request.last_epoch >= 0:
+                self.diverging = _diverging(led, offset, request.last_epoch)
+                if self.diverging is not None:
+                    return 0
+            upto = log.last_stable_offset if self.committed else log.high_watermark
+            size = min(request.max_bytes, room)
+            self.part = log.locate(offset, size, upto, at_least_one=at_least_one)
+        except Kafka2011Error as error:
+            self.error, _ = refusal(error)
+        return 0 if self.part is None else self.part.size
+
+    def answer(self) -> Struct:
+        """Its part of the answer."""
+        led, part = self.led, self.part
+        if self.error or led is None:
+            return Struct(index=self.request.index, error=self.error, aborted=None, records=b"")
+        aborted = None
+        if self.committed:
+            found = [] if part is None or led.log is None else led.log.aborted(part)
+            aborted = [Struct(producer_id=one.producer_id, first_offset=one.first_offset) for one in found]
+        return Struct(
+            index=self.request.index,
+            error=ErrorCode.NONE,
+            high_watermark=led.high_watermark,
+            last_stable=led.last_stable_offset,
+            log_start=led.log_start_offset,
+            diverging_epoch=self.diverging,
+            aborted=aborted,
+            records=b"" if part is None else part.read() if part.size <= SMALL else part,
+        )
+
+
+def _diverging(led: Led, offset: int, last_epoch: int) -> Struct | None:
+    """Where the reader's history parts from ours, if it does before ``offset``."""
+    log = led.log
+    assert log is not None
+    if offset < log.log_start_offset:
+        raise OffsetOutOfRange(offset, log.log_start_offset, log.log_end_offset, str(log))
+    epoch, end = log.epochs.end_offset(last_epoch, log.log_end_offset)
+    if epoch < 0:
+        raise OffsetOutOfRange(offset, log.log_start_offset, log.log_end_offset, str(log))
+    return Struct(epoch=epoch, end_offset=end) if epoch < last_epoch or end < offset else None
+
+
+async def fetch(modern: ModernBroker, call: Call) -> Struct:
+    """Serve from every partition asked for, in the order they were asked for."""
+    body = call.body
+    if body.session_epoch > 0:
+        return Struct(error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, topics=[])
+    rows, wanted, old = _asked(modern, call)
+    room = max(0, min(body.max_bytes, MAX_BYTES))
+    deadline = modern.broker.now() + min(max(body.max_wait_ms, 0), MAX_WAIT_MS) / 1000
+    while True:
+        size, ready = _look(modern, wanted, old, room)
+        ready = ready or size >= min(body.min_bytes, body.max_bytes) or not (wanted or old)
+        left = deadline - modern.broker.now()
+        if ready or left <= 0:
+            break
+        keys = {one.key for one in wanted} | {one.key for one in old if one.key is not None}
+        await modern.delayed_fetches.wait(keys, left)
+    if old:
+        await call.turn()
+        await serve_2011(modern, old, room - sum(one.part.size for one in wanted if one.part is not None))
+    return Struct(topics=[
+        Struct(name=name, topic_id=topic_id, partitions=[_row(one) for one in of_topic])
+        for name, topic_id, of_topic in rows
+    ])  # fmt: skip
+
+
+def _row(one: _Wanted | Wanted2011 | Struct) -> Struct:
+    return one if isinstance(one, Struct) else one.answer()
+
+
+Rows = list[tuple[str, Any, list["_Wanted | Wanted2011 | Struct"]]]
+
+
+def _asked(modern: ModernBroker, call: Call) -> tuple[Rows, list[_Wanted], list[Wanted2011]]:
+    """The partitions asked for by topic; those of modern topics; those of 2011."""
+    committed = call.body.isolation == _COMMITTED
+    rows: Rows = []
+    wanted: list[_Wanted] = []
+    old: list[Wanted2011] = []
+    for topic in call.body.topics:
+        name = topic.name if call.version < 13 else modern.view().ids.get(topic.topic_id)
+        of_topic: list[_Wanted | Wanted2011 | Struct] = []
+        for request in topic.partitions:
+            if name is None:
+                of_topic.append(_unknown_id(request.index))
+            elif modern.is_modern(name):
+                one = _Wanted(name, request, committed)
+                wanted.append(one)
+                of_topic.append(one)
+            else:
+                two = Wanted2011(name, request)
+                old.append(two)
+                of_topic.append(two)
+        rows.append((name or "", topic.topic_id, of_topic))
+    return rows, wanted, old
+
+
+def _unknown_id(index: int) -> Struct:
+    code, _ = refusal(Refused(ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id"))
+    return Struct(index=index, error=code, aborted=None, records=b"")
+
+
+def _look(modern: ModernBroker, wanted: list[_Wanted], old: list[Wanted2011], room: int) -> tuple[int, bool]:
+    """How many bytes there are, and whether something is wrong that must be told at once."""
+    size, wrong = 0, False
+    for one in wanted:
+        size += one.look(modern, room - size, at_least_one=size == 0)
+        wrong = wrong or bool(one.error) or one.diverging is not None
+    for two in old:
+        two.look(modern)
+        size += two.available
+        wrong = wrong or bool(two.error)
+    return size, wrong
