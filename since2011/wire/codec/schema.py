@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from since2011.wire.codec.admin_tables import ADMIN_TABLE
+from since2011.wire.codec.broker_tables import BROKER_TABLE
 from since2011.wire.codec.tables import TABLE, ApiKey
 
 PRIMITIVES = frozenset({"i8", "i16", "i32", "i64", "f64", "bool", "uuid", "str", "bytes", "records"})
@@ -158,11 +159,9 @@ def parse_table(text: str) -> dict[ApiKey, Api]:
         first, last = versions.split("-")
         request, response = body.removeprefix(">").split("\n<")
         key = ApiKey[name]
-        apis[key] = Api(
-            key, int(first), int(last), int(flexible), parse_fields(request), parse_fields(response)
-        )
+        apis[key] = Api(key, int(first), int(last), int(flexible), parse_fields(request), parse_fields(response))
     return apis
 
 
-APIS = parse_table(TABLE + ADMIN_TABLE)
+APIS = parse_table(TABLE + ADMIN_TABLE + BROKER_TABLE)
 """Every message this broker understands, by key."""
