@@ -86,6 +86,11 @@ class ModernConnection:
     def close(self) -> None:
         self._socket.close()
 
+    def detach(self) -> socket.socket:
+        """The socket, for somebody who keeps several requests under way (``Pipeline``); ask nothing here afterwards."""
+        assert self._pending is None and not self._buffer, "an answer is still to come"
+        return self._socket
+
     def _frame(self) -> bytes | None:
         if len(self._buffer) < 4:
             return None
