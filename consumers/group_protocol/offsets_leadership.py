@@ -1,11 +1,12 @@
 """Which groups this broker speaks for: those whose partition of ``__consumer_offsets`` it leads.
 
-    gained     the partition's log is read, in a thread; until then its groups are told 14
-    lost       its groups are forgotten; whoever waits in them is told 16
+    elected    the partition's log is read, in a thread, and waited for until all replicas in sync have what the last
+               leader left: a commit that could still vanish is told nobody. Until then its groups are told 14
+    resigned   its groups are forgotten; whoever waits in them is told 16
     missing    the topic is made when somebody first asks for a coordinator
 
-With one replica a partition has no other leader: while its broker is away, its groups are told 15, and nobody goes on
-from older offsets.
+Elected anew, without another leader in between, it goes on: nobody else has written. With one replica a partition has
+no other leader: while its broker is away, its groups are told 15, and nobody goes on from older offsets.
 
 Paper: §3.2 (any consumer reads its offset from ZooKeeper itself). See docs/since-2011.md.
 """
@@ -13,19 +14,20 @@ Paper: §3.2 (any consumer reads its offset from ZooKeeper itself). See docs/sin
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 from twisted.internet.defer import Deferred, DeferredList
 from twisted.internet.threads import deferToThread
-from twisted.python.failure import Failure
 
 from consumers.group_protocol.coordinator.settings import Record
 from consumers.group_protocol.events import OffsetsNotRead, OffsetsRead
-from consumers.group_protocol.offsets_reading import Replayed, replay
+from consumers.group_protocol.offsets_reading import replay
 from consumers.group_protocol.offsets_topic import OffsetsTopic
-from kafka2011.errors import Kafka2011Error
+from kafka2011.errors import RequestTimedOut
 from kafka2011.events import Journal
-from since2011.server.modern_topics import Led, ModernTopics
+from since2011.log.log import ModernLog
+from since2011.replication.leading import Leading
+from since2011.server.modern_topics import ModernTopics
 from since2011.topics.image import PartitionImage
 from since2011.topics.internal import OFFSETS_TOPIC, partition_of
 
@@ -41,12 +43,16 @@ class GroupKeeper(Protocol):
 
 
 class OffsetsLeadership:
-    """Follows the metadata of ``__consumer_offsets``. Thread: reactor."""
+    """Listens to who leads ``__consumer_offsets``. Thread: reactor."""
 
-    def __init__(self, topics: ModernTopics, log: OffsetsTopic, groups: GroupKeeper, journal: Journal) -> None:
-        self._topics, self._log, self._groups, self._journal = topics, log, groups, journal
-        self._epochs: dict[int, int] = {}
-        """The leader epoch of each partition that is ours, read or not."""
+    def __init__(
+        self, topics: ModernTopics, leading: Leading, log: OffsetsTopic, groups: GroupKeeper, journal: Journal
+    ) -> None:
+        self._topics, self._leading, self._log = topics, leading, log
+        self._groups, self._journal = groups, journal
+        self._ours: dict[int, object] = {}
+        """The partitions that are ours, read or not; a new token each time one becomes ours."""
+        self._taking: dict[object, Deferred[Any]] = {}
         self.loading: set[int] = set()
         self.unreadable: dict[int, str] = {}
         self._stopped = False
@@ -57,63 +63,75 @@ class OffsetsLeadership:
 
     def is_ours(self, group: str) -> bool:
         """Whether this broker leads the group's partition."""
-        return partition_of(group) in self._epochs
+        return partition_of(group) in self._ours
 
-    def follow(self) -> Deferred[list[tuple[bool, None]]]:
-        """Take over what became ours, and let go of what did not stay so; fires when everything is read."""
-        topic = self._topics.image.topics.get(OFFSETS_TOPIC)
-        partitions = () if topic is None or self._stopped else topic.partitions
-        own = {n: each.leader_epoch for n, each in enumerate(partitions) if each.leader == self._topics.broker_id}
-        changed = [number for number, epoch in own.items() if self._epochs.get(number) != epoch]
-        lost = self._epochs.keys() - own.keys()
-        self._epochs = own
-        for number in (*lost, *changed):
-            self._log.leave(number)
-            self.loading.discard(number)
-            self.unreadable.pop(number, None)
-        if lost:
-            self._groups.resign(lambda group: partition_of(group) in own)
-        return DeferredList([self._take(number) for number in changed])
+    def ready(self) -> Deferred[list[tuple[bool, Any]]]:
+        """Fire when everything that is ours by now is read."""
+        return DeferredList(list(self._taking.values()))
 
     def stop(self) -> None:
         """Take nothing over any more."""
         self._stopped = True
 
-    def _take(self, number: int) -> Deferred[None]:
-        epoch = self._epochs[number]
+    # Who leads
+
+    def elected(self, index: int, epoch: int) -> None:
+        """The groups of the partition are this broker's."""
+        if self._stopped:
+            return
+        if index in self._ours:
+            if index in self._log.served:
+                self._log.serve(index, self._topics.led(OFFSETS_TOPIC, index))
+            return
+        token = self._ours[index] = object()
+        taking = Deferred.fromCoroutine(self._take(index, token))
+        if not taking.called:
+            self._taking[token] = taking
+            taking.addCallback(lambda _: self._taking.pop(token))
+
+    def resigned(self, index: int) -> None:
+        """They are another's."""
+        if self._ours.pop(index, None) is None:
+            return
+        self._log.leave(index)
+        self.loading.discard(index)
+        self.unreadable.pop(index, None)
+        self._groups.resign(self.is_ours)
+
+    async def _take(self, number: int, token: object) -> None:
         try:
             led = self._topics.led(OFFSETS_TOPIC, number)
-        except Kafka2011Error as error:
-            self._unreadable(number, str(error))
-            return Deferred.fromCoroutine(_nothing())
-        if led.log is None or led.log.log_end_offset == led.log.log_start_offset:
-            self._log.serve(number, led)
-            return Deferred.fromCoroutine(_nothing())
-        self.loading.add(number)
-        reading = deferToThread(replay, led.log, lambda: self._epochs.get(number) == epoch)
-        return reading.addCallbacks(
-            self._read, self._not_read, callbackArgs=(number, epoch, led), errbackArgs=(number, epoch)
-        )
+            log = led.log
+            if log is not None and log.log_end_offset > log.log_start_offset:
+                self.loading.add(number)
+                await self._read(number, token, log)
+            while self._is_wanted(number, token) and (settling := self._leading.settled(led)) is not None:
+                self.loading.add(number)
+                try:
+                    await settling
+                except RequestTimedOut:
+                    continue
+                led = self._topics.led(OFFSETS_TOPIC, number)
+            if self._is_wanted(number, token):
+                self.loading.discard(number)
+                self._log.serve(number, self._topics.led(OFFSETS_TOPIC, number))
+        except Exception as error:  # whatever it is, the groups of other partitions are spoken for
+            if self._is_wanted(number, token):
+                self.loading.discard(number)
+                self._unreadable(number, str(error))
 
-    def _read(self, found: Replayed, number: int, epoch: int, led: Led) -> None:
-        if self._epochs.get(number) != epoch or self._stopped:
+    def _is_wanted(self, number: int, token: object) -> bool:
+        return self._ours.get(number) is token and not self._stopped
+
+    async def _read(self, number: int, token: object, log: ModernLog) -> None:
+        found = await deferToThread(replay, log, lambda: self._is_wanted(number, token))
+        if not self._is_wanted(number, token):
             return
         records = list(found.records())
         self._groups.load(records)
-        self.loading.discard(number)
-        self._log.serve(number, led)
         if records:
             self._journal.emit(OffsetsRead(partition=number, n_records=len(records)))
-
-    def _not_read(self, failure: Failure, number: int, epoch: int) -> None:
-        if self._epochs.get(number) == epoch:
-            self.loading.discard(number)
-            self._unreadable(number, failure.getErrorMessage())
 
     def _unreadable(self, number: int, reason: str) -> None:
         self.unreadable[number] = reason
         self._journal.emit(OffsetsNotRead(partition=number, error=reason))
-
-
-async def _nothing() -> None:
-    """Done already."""

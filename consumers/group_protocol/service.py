@@ -27,13 +27,12 @@ from consumers.group_protocol.group_service import GroupService
 from consumers.group_protocol.group_state import describe
 from consumers.group_protocol.handlers import admin, groups, offsets
 from consumers.group_protocol.offsets_leadership import OffsetsLeadership
-from consumers.group_protocol.offsets_topic import SETTINGS, OffsetsTopic
+from consumers.group_protocol.offsets_topic import OffsetsTopic, settings
 from consumers.group_protocol.old_offsets import ADOPTED, DIRECTORY, read_old_offsets
 from kafka2011.broker.reactor import within
 from kafka2011.config import Config, Setting
 from kafka2011.errors import Kafka2011Error
 from kafka2011.types import BrokerAddress, TopicPartition
-from since2011.server.modern_topics import Led
 from since2011.server.services import Handler
 from since2011.topics.internal import N_PARTITIONS, OFFSETS_TOPIC, partition_of
 from since2011.wire.codec import ApiKey
@@ -85,6 +84,9 @@ class CoordinatorService:
         Setting("offsets.retention.minutes", int, 10_080, "minutes", "How long the offsets of an empty group are kept.",
                 _SECTION, minimum=1),
         _ms("offsets.retention.check.interval.ms", 600_000, "How often expired offsets are looked for."),
+        Setting("offsets.topic.replication.factor", int, 3, "replicas", "Of __consumer_offsets, where there is a "
+                "controller; fewer where there are fewer brokers when it is made.", _SECTION, minimum=1),
+        _ms("offsets.commit.timeout.ms", 5_000, "How long the replicas in sync may take to have a commit."),
         _ms("group.consumer.session.timeout.ms", 45_000, "Session of members of the KIP-848 protocol."),
         _ms("group.consumer.heartbeat.interval.ms", 5_000, "Heartbeat interval told to them."),
     )  # fmt: skip
@@ -92,17 +94,15 @@ class CoordinatorService:
     def __init__(self, modern: ModernBroker) -> None:
         self.modern = modern
         broker = modern.broker
-        self._log = OffsetsTopic(modern.topics, modern.flushes, self._seen)
+        leading, timeout_ms = modern.replication.leading, broker.config.integer("offsets.commit.timeout.ms")
+        self._log = OffsetsTopic(modern.topics, leading, timeout_s=timeout_ms / 1000)
         coordinator = GroupCoordinator(_settings(broker.config), self._log, self, journal=broker.journal)
         self.groups = GroupService(coordinator, broker.reactor, broker.journal)
         self._log.durable, self._log.failed = self.groups.durable, self.groups.not_durable
-        self._leadership = OffsetsLeadership(modern.topics, self._log, self.groups, broker.journal)
+        self._leadership = OffsetsLeadership(modern.topics, leading, self._log, self.groups, broker.journal)
         self._old_offsets = modern.directory / DIRECTORY
         self._old = Old.HERE if self._old_offsets.is_dir() else Old.GONE
         self._old_trouble: str | None = None
-
-    def _seen(self, led: Led) -> None:
-        self.modern.delayed_fetches.wake(led.topic, led.index)
 
     def handlers(self) -> Mapping[ApiKey, Handler]:
         """The requests of groups and offsets."""
@@ -140,7 +140,8 @@ class CoordinatorService:
     async def start(self) -> None:
         """Read the offsets of the groups that are ours."""
         self.modern.topics.on_change(self._follow)
-        await within(self.modern.reactor, START_PATIENCE_S, self._leadership.follow())
+        self.modern.topics.watch(OFFSETS_TOPIC, self._leadership)
+        await within(self.modern.reactor, START_PATIENCE_S, self._leadership.ready())
 
     async def stop(self) -> None:
         """Let what is being written be written."""
@@ -153,16 +154,16 @@ class CoordinatorService:
 
     def _follow(self) -> None:
         """The metadata has changed."""
-        reading = self._leadership.follow()
         if self._old is Old.HERE and self.modern.topics.broker_id in self.modern.topics.image.brokers:
             self._old = Old.BEING_READ
+            reading = self._leadership.ready()
             reading.addCallback(lambda _: Deferred.fromCoroutine(self._adopt())).addErrback(self._not_adopted)
 
     async def _adopt(self) -> None:
         """Write what release 1.1 had stored into the topic, where it is not there already."""
         if self._leadership.partition(0) is None:
             await self._make_topic()
-            await self._leadership.follow()
+            await self._leadership.ready()
         found = await deferToThread(read_old_offsets, self._old_offsets)
         known = self.groups.coordinator.groups()
         n_offsets = n_left = 0
@@ -206,7 +207,9 @@ class CoordinatorService:
 
     async def _make_topic(self) -> None:
         try:
-            await self.modern.topics.create(OFFSETS_TOPIC, N_PARTITIONS, settings=SETTINGS)
+            topics, wanted = self.modern.topics, self.modern.broker.config.integer("offsets.topic.replication.factor")
+            n_replicas = min(wanted, len(topics.image.brokers)) if topics.replicas.obeys else 1
+            await topics.create(OFFSETS_TOPIC, N_PARTITIONS, max(1, n_replicas), settings(max(1, n_replicas)))
         except (Kafka2011Error, OSError) as error:
             raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{OFFSETS_TOPIC} cannot be made: {error}") from error
 

@@ -30,6 +30,7 @@ from since2011.server.listener import listen
 from since2011.server.logs import SETTINGS as LOG_SETTINGS
 from since2011.server.metadata_store import SETTINGS as STORE_SETTINGS
 from since2011.server.metadata_store import open_store
+from since2011.server.replication import SETTINGS as REPLICATION_SETTINGS
 from since2011.server.service import ModernBroker
 from since2011.server.services import Service, installed, settings_of_services
 from since2011.server.users import Users
@@ -78,6 +79,7 @@ class ModernPlugin:
         *STORE_SETTINGS,
         *TOPIC_SETTINGS,
         *LOG_SETTINGS,
+        *REPLICATION_SETTINGS,
         *settings_of_services(),
     )  # fmt: skip
 
@@ -119,6 +121,7 @@ class ModernPlugin:
         modern = self._modern = ModernBroker(broker, self._directory, self._counts, self._users, store)
         await modern.logs.start()
         await modern.topics.start()
+        modern.replication.start()
         self._services = [service(modern) for service in installed().values()]
         modern.offer(self._services)
         zookeeper = broker.plugins.get("zookeeper")
@@ -164,6 +167,8 @@ class ModernPlugin:
     async def _stop(self) -> None:
         if self._modern is None:
             return
+        if self._port is not None:
+            await self._modern.replication.leave()
         if self._watch is not None:
             self._watch.stop()
         if self._port is not None:
@@ -175,6 +180,7 @@ class ModernPlugin:
             self._housekeeping.stop()
         for service in self._services:
             await service.stop()
+        self._modern.replication.stop()
         await self._modern.topics.stop()
         await self._modern.logs.stop()
         self._modern.close()
@@ -207,6 +213,7 @@ class ModernPlugin:
             "producers": {"remembered": len(recent), "forgotten": recent.n_forgotten},
             "brokers": sorted(self._modern.view().brokers),
             "logs": self._modern.logs.state(),
+            "replicas": self._modern.replication.manager.describe(),
         }
         for service in self._services:
             shown |= service.state()

@@ -10,6 +10,7 @@ See docs/modern-port.md.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from twisted.internet.defer import CancelledError, Deferred
@@ -70,6 +71,7 @@ class ModernProtocol(Connection):
         self._alone = 0
         """Bytes of a request that must be dealt with before the next one is looked at."""
         self._closing = False
+        self._when_lost: list[Callable[[], None]] = []
 
     @property
     def active(self) -> float:
@@ -97,6 +99,12 @@ class ModernProtocol(Connection):
         owed, self._owed = self._owed, deque()
         for one in owed:
             one.give_up()
+        for tell in self._when_lost:
+            tell()
+
+    def when_lost(self, tell: Callable[[], None]) -> None:
+        """Call ``tell`` when the connection is closed."""
+        self._when_lost.append(tell)
 
     def _in_work(self) -> int:
         return self._alone

@@ -2,14 +2,15 @@
 
 This is the one place that decides of which era a topic is: modern, if the cluster's metadata has it; else of 2011.
 A log is made when its partition is first written to; until then it is empty without a file.
+
+What is led is decided by a controller where there is one (``since2011.replication.manager``). A broker that has never
+seen one leads the partitions of which it is the only replica.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
-from uuid import UUID
 
 from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
@@ -17,55 +18,25 @@ from twisted.python.failure import Failure
 
 from kafka2011.broker.reactor import Reactor
 from kafka2011.events import Journal
-from kafka2011.types import TopicPartition
+from kafka2011.types import BrokerAddress
 from since2011.log.log import ModernLog
 from since2011.log.manager import LogManager
 from since2011.log.settings import LogConfig, topic_settings
+from since2011.replication.leadership import LeadershipListener
+from since2011.replication.led import Led
+from since2011.replication.manager import ReplicaManager
 from since2011.server.events import ModernTopicUnclean, StrayLog
 from since2011.topics.administration import Administration
 from since2011.topics.errors import InvalidSetting
-from since2011.topics.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
+from since2011.topics.image import ZERO_ID, BrokerImage, ClusterImage, PartitionImage, TopicImage
 from since2011.topics.store import MetadataStore
+from since2011.topics.zookeeper_store import ZooKeeperStore
 from since2011.wire.error_codes import ErrorCode
 from since2011.wire.refusals import Refused
 from zk_registry.modern.texts import Endpoint
 
 LISTENER = "PLAINTEXT"
 NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
-
-
-@dataclass(slots=True)
-class Led:
-    """A partition this broker leads. ``log`` is None while nobody has written to it."""
-
-    topic: str
-    index: int
-    topic_id: UUID
-    leader_epoch: int
-    log: ModernLog | None
-
-    @property
-    def key(self) -> TopicPartition:
-        return TopicPartition(self.topic, self.index)
-
-    @property
-    def log_start_offset(self) -> int:
-        return 0 if self.log is None else self.log.log_start_offset
-
-    @property
-    def high_watermark(self) -> int:
-        return 0 if self.log is None else self.log.high_watermark
-
-    @property
-    def last_stable_offset(self) -> int:
-        return 0 if self.log is None else self.log.last_stable_offset
-
-    def check_epoch(self, epoch: int) -> None:
-        """Refuse a client that knows an older or a newer leadership; -1: it does not say."""
-        if 0 <= epoch < self.leader_epoch:
-            raise Refused(ErrorCode.FENCED_LEADER_EPOCH, f"leader epoch {epoch}; it is {self.leader_epoch} by now")
-        if epoch > self.leader_epoch:
-            raise Refused(ErrorCode.UNKNOWN_LEADER_EPOCH, f"leader epoch {epoch}; {self.leader_epoch} is known here")
 
 
 class ModernTopics:
@@ -76,15 +47,17 @@ class ModernTopics:
         store: MetadataStore,
         logs: LogManager,
         administration: Administration,
+        replicas: ReplicaManager,
         reactor: Reactor,
         journal: Journal,
     ) -> None:
-        self.store, self.logs, self.administration = store, logs, administration
+        self.store, self.logs, self.administration, self.replicas = store, logs, administration, replicas
         self.broker_id = administration.broker_id
+        self.is_clustered = isinstance(store, ZooKeeperStore)
+        """Whether there can be a controller."""
         self._broker_entities = ("brokers/<default>", f"brokers/{self.broker_id}")
         self._reactor, self._journal = reactor, journal
         self.image = ClusterImage("")
-        self._led: dict[tuple[str, int], Led] = {}
         self._making: dict[str, Deferred[None]] = {}
         self._changed: list[Callable[[], None]] = []
         self._stop_watching: Callable[[], None] = lambda: None
@@ -95,10 +68,13 @@ class ModernTopics:
         """Take over what the store knows, and follow it from now on."""
         self.image = self.store.image
         self._stop_watching = self.store.on_change(lambda _image: self._reactor.callFromThread(self._follow))
-        for log in self.logs.logs():
-            # This broker is the only replica, so what is in the log is what readers may see.
-            log.raise_high_watermark(log.log_end_offset)
         await deferToThread(self._remove_strays)
+        self._lead_by_metadata()
+        for log in [] if self.replicas.obeys else self.logs.logs():
+            partition = self.image.partition(log.topic, log.partition)
+            if partition is not None and partition.replicas == (self.broker_id,):
+                # This broker is the only replica, so what is in the log is what readers may see.
+                log.raise_high_watermark(log.log_end_offset)
 
     def _remove_strays(self) -> None:
         """Delete the logs of topics that were deleted while this broker was away.
@@ -129,18 +105,46 @@ class ModernTopics:
         before, self.image = self.image, self.store.image
         if before is self.image:
             return
-        self._led.clear()
-        gone = [log for log in self.logs.logs() if self._is_gone(log, before)]
-        if gone:
-            deferToThread(self._delete, gone).addErrback(self._unclean)
+        if not self.replicas.obeys:
+            gone = [log for log in self.logs.logs() if self._is_gone(log, before)]
+            if gone:
+                deferToThread(self._delete, gone).addErrback(self._unclean)
         if before.configs is not self.image.configs:
             everyone = any(before.config(entity) != self.image.config(entity) for entity in self._broker_entities)
             for topic in {log.topic for log in self.logs.logs()}:
                 entity = f"topics/{topic}"
                 if everyone or before.config(entity) != self.image.config(entity):
-                    self.logs.reconfigure(topic, self.config_of(topic))
+                    config = self.config_of(topic)
+                    self.logs.reconfigure(topic, config)
+                    self.replicas.reconfigured(topic, config)
+        self._lead_by_metadata()
         for callback in self._changed:
             callback()
+
+    def _lead_by_metadata(self) -> None:
+        """Without a controller the metadata is a decision: what is cached of the last one is out of date."""
+        if self.is_clustered and self.image.elected_controller is not None:
+            self.replicas.obey()
+        if self.replicas.obeys:
+            return
+        self.replicas.led.clear()
+        for topic in self.replicas.leaderships.watched():
+            self._tell_leaderships(topic)
+
+    def _tell_leaderships(self, topic: str) -> None:
+        image = self.image.topics.get(topic)
+        epochs = {} if image is None else {
+            index: max(partition.leader_epoch, 0)
+            for index, partition in enumerate(image.partitions)
+            if partition.leader == self.broker_id and partition.replicas == (self.broker_id,)
+        }
+        self.replicas.leaderships.now(topic, epochs)
+
+    def watch(self, topic: str, listener: LeadershipListener) -> None:
+        """Tell ``listener`` of every partition of ``topic`` this broker leads, now and from now on."""
+        self.replicas.leaderships.watch(topic, listener)
+        if not self.replicas.obeys:
+            self._tell_leaderships(topic)
 
     def _is_gone(self, log: ModernLog, before: ClusterImage) -> bool:
         """Whether a log's topic was deleted: it was there and is not, or another topic has its name."""
@@ -159,7 +163,15 @@ class ModernTopics:
     # What there is
 
     def __contains__(self, topic: str) -> bool:
-        return topic in self.image.topics
+        return topic in self.image.topics or topic in self.replicas.topics
+
+    def brokers(self) -> dict[int, BrokerAddress]:
+        """The living brokers by the metadata: a real one is in no other registry."""
+        return {
+            number: BrokerAddress(number, endpoint.host, endpoint.port)
+            for number, broker in self.image.brokers.items()
+            if (endpoint := broker.endpoint(LISTENER)) is not None
+        }
 
     def config_of(self, topic: str) -> LogConfig:
         """A topic's settings: its own, else this broker's. What nobody knows is passed over."""
@@ -173,11 +185,11 @@ class ModernTopics:
 
     def led(self, topic: str, index: int) -> Led:
         """A partition this broker leads. Raises Refused when it is another's or nobody's, LogError when offline."""
-        found = self._led.get((topic, index))
+        found = self.replicas.led.get((topic, index))
         if found is None:
             found = self._find(topic, index)
             if found.log is not None:
-                self._led[topic, index] = found
+                self.replicas.led[topic, index] = found
         elif found.log is not None and found.log.failed is not None:
             self.logs.get(topic, index)
         return found
@@ -185,12 +197,17 @@ class ModernTopics:
     def _find(self, topic: str, index: int) -> Led:
         image = self.image.topics.get(topic)
         partition = self.image.partition(topic, index)
-        if image is None or partition is None:
+        if (image is None or partition is None) and (topic, index) not in self.replicas.replicas:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {index} of {topic[:250]!r}")
+        if self.replicas.obeys or image is None or partition is None:
+            return self.replicas.find(topic, index)
         self._check_leads(topic, index, partition)
         log = self.logs.get(topic, index)
         if log is not None and log.topic_id is not None and log.topic_id != image.topic_id:
             log = None  # of a topic that was deleted while this broker was away; it makes room when this one is written
+        if log is not None:
+            # This broker is the only replica, so what is in the log is what readers may see.
+            log.raise_high_watermark(log.log_end_offset)
         return Led(topic, index, image.topic_id, max(partition.leader_epoch, 0), log)
 
     def _check_leads(self, topic: str, index: int, partition: PartitionImage) -> None:
@@ -198,13 +215,19 @@ class ModernTopics:
             raise Refused(ErrorCode.LEADER_NOT_AVAILABLE, f"{topic}-{index} has no leader now")
         if partition.leader != self.broker_id:
             raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{topic}-{index} is led by broker {partition.leader}")
+        if len(partition.replicas) > 1:
+            raise Refused(ErrorCode.LEADER_NOT_AVAILABLE, f"{topic}-{index} has replicas: a controller must decide")
 
     def log_for_writing(self, led: Led) -> ModernLog:
         """The log of a partition, made now if nobody has written to it yet."""
         if led.log is None:
-            led.log = self.logs.get_or_create(led.topic, led.index, led.topic_id, self.config_of(led.topic))
-            led.log.raise_high_watermark(led.log.log_end_offset)
-            self._led[led.topic, led.index] = led
+            topic_id = None if led.topic_id == ZERO_ID else led.topic_id
+            config = self.config_of(led.topic)
+            led.log = self.logs.get_or_create(led.topic, led.index, topic_id, config, is_new=led.is_new)
+            if led.leader is None:
+                led.log.raise_high_watermark(led.log.log_end_offset)
+            if not self.replicas.obeys:
+                self.replicas.led[led.topic, led.index] = led
         return led.log
 
     # Making topics

@@ -33,6 +33,7 @@ from since2011.server.logins import Logins
 from since2011.server.logs import ModernLogs
 from since2011.server.modern_topics import ModernTopics
 from since2011.server.producer_ids import ProducerIdBlocks
+from since2011.server.replication import Replication
 from since2011.server.services import Handler, Service
 from since2011.server.untaken import Untaken
 from since2011.server.users import Users
@@ -99,7 +100,22 @@ class ModernBroker:
             journal=broker.journal,
         )
         self.administration = Administration(broker.config, store, broker.address.broker_id, Random())
-        self.topics = ModernTopics(store, self.logs.manager, self.administration, broker.reactor, broker.journal)
+        self.replication = Replication(
+            broker,
+            store,
+            self.logs.manager,
+            self.flushes,
+            self.delayed_fetches,
+            lambda topic: self.topics.config_of(topic),
+        )
+        self.topics = ModernTopics(
+            store,
+            self.logs.manager,
+            self.administration,
+            self.replication.manager,
+            broker.reactor,
+            broker.journal,
+        )
         self.topics.on_change(self._topics_changed)
         self.producer_ids = ProducerIdBlocks(store, self.intake.notes.reserved)
         self.creation = TopicCreation(broker, counts)
@@ -128,7 +144,7 @@ class ModernBroker:
         """The cluster as it is now."""
         if self._view is None:
             rows = self._own_rows() if self._rows is None else {topic: row for topic, row in self._rows.items() if row}
-            brokers = {**self._others, self.address.broker_id: self.address}
+            brokers = {**self.topics.brokers(), **self._others, self.address.broker_id: self.address}
             self._view = ClusterView(brokers, rows, self.topics.image.topics)
         return self._view
 

@@ -69,6 +69,21 @@ class ZooKeeperStore:
     def trouble(self) -> str | None:
         return self._session.trouble or self._failure
 
+    @property
+    def session(self) -> Session:
+        """With the modern chroot as its root."""
+        return self._session
+
+    @property
+    def broker_epoch(self) -> int:
+        """The number of this broker's registration; -1 before the first."""
+        return -1 if self._registration is None else self._registration.epoch
+
+    @property
+    def term(self) -> int:
+        """Which of the sessions that registration was made in."""
+        return 0 if self._registration is None else self._registration.term
+
     def start(self) -> None:
         """Connect, make what a real broker expects to find, read everything."""
         self._session.start()

@@ -34,14 +34,17 @@ class ModernRegistration:
         self._path, self._broker_id = paths.broker(broker_id), broker_id
         self.epoch = -1
         """The number of the creation; -1 before the first."""
+        self.term = 0
+        """Which of this client's sessions it was made in."""
 
     def reconcile(self) -> None:
         """Be registered; RegistryError or BrokerIdTaken if that cannot be."""
         deadline: float | None = None
         while True:
+            term = self._session.incarnation
             node: Node | None = self._session.perform(Exists(self._path, watch=True), self._on_doubt)
             if node is not None and node.ephemeral_owner == self._session.session_id:
-                self.epoch = node.czxid
+                self.epoch, self.term = node.czxid, term
                 return
             if node is not None:
                 now = self._clock.monotonic()

@@ -34,6 +34,9 @@ class Caller(Protocol):
     def close_after_answers(self) -> None:
         """Close it when what is owed has been sent."""
 
+    def when_lost(self, tell: Callable[[], None]) -> None:
+        """Call ``tell`` when it is closed, by whomever."""
+
 
 @dataclass(frozen=True, slots=True)
 class Long:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kafka2011.errors import Kafka2011Error
-from since2011.server.modern_topics import Led
+from since2011.replication.led import Led
 from since2011.wire.codec import Struct
 from since2011.wire.error_codes import ErrorCode
 from since2011.wire.refusals import refusal

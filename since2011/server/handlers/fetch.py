@@ -8,6 +8,10 @@ Behavior:
   anything gives at least one whole batch, however large.
 - Answered at once if there are ``min_bytes``, if anything is wrong with a partition, or if nothing is asked for; else
   when something arrives or ``max_wait_ms`` is over.
+- A follower (``replica_id`` of 0 and more) is sent everything up to the end of the log; what it asks for tells how far
+  it has come. When its connection is closed its leader soon takes it for gone.
+- After an election consumers wait until everything the leader began with is committed, and are told
+  NOT_LEADER_OR_FOLLOWER if that takes longer than they wait: no high watermark is told that is behind an older one.
 - No fetch sessions: session id 0 in every answer makes clients send full fetches.
 - Topics of 2011 are read through ``since2011.era2011.fetch``.
 
@@ -24,8 +28,9 @@ from typing import TYPE_CHECKING, Any
 from kafka2011.errors import Kafka2011Error, OffsetOutOfRange
 from kafka2011.types import TopicPartition
 from since2011.era2011.fetch import Wanted2011, serve_2011
+from since2011.log.log import ModernLog
 from since2011.log.reading import Slice
-from since2011.server.modern_topics import Led
+from since2011.replication.led import Led
 from since2011.wire.codec import Struct
 from since2011.wire.error_codes import ErrorCode
 from since2011.wire.refusals import Refused, refusal
@@ -45,15 +50,26 @@ _COMMITTED = 1
 class _Wanted:
     """One partition of a modern topic in a fetch."""
 
-    __slots__ = ("committed", "diverging", "error", "key", "led", "part", "request", "topic")
+    __slots__ = ("committed", "diverging", "error", "is_unsettled", "key", "led", "part", "replica", "request", "topic")
 
-    def __init__(self, topic: str, request: Any, committed: bool) -> None:
-        self.topic, self.request, self.committed = topic, request, committed
+    def __init__(self, topic: str, request: Any, committed: bool, replica: int) -> None:
+        self.topic, self.request, self.committed, self.replica = topic, request, committed, replica
         self.key = TopicPartition(topic, request.index)
         self.led: Led | None = None
         self.part: Slice | None = None
         self.error = ErrorCode.NONE
         self.diverging: Struct | None = None
+        self.is_unsettled = False
+
+    def arrived(self, modern: ModernBroker) -> None:
+        """Let the leader know how far a follower has come: once, and what is wrong ``look`` finds out."""
+        request = self.request
+        try:
+            led = modern.topics.led(self.topic, request.index)
+            led.check_epoch(request.leader_epoch)
+        except Kafka2011Error:
+            return
+        modern.replication.leading.fetched(led, self.replica, request.offset, request.log_start)
 
     def look(self, modern: ModernBroker, room: int, at_least_one: bool) -> int:
         """Find what there is to send; how many bytes that are."""
@@ -62,6 +78,11 @@ class _Wanted:
         try:
             led = self.led = modern.topics.led(self.topic, request.index)
             led.check_epoch(request.leader_epoch)
+            if self.replica >= 0:
+                led.check_replica(self.replica, request.leader_epoch)
+            self.is_unsettled = self.replica < 0 and not led.is_settled
+            if self.is_unsettled:
+                return 0
             log, offset = led.log, request.offset
             if log is None:
                 if offset != 0:
@@ -71,16 +92,22 @@ class _Wanted:
                 self.diverging = _diverging(led, offset, request.last_epoch)
                 if self.diverging is not None:
                     return 0
-            upto = log.last_stable_offset if self.committed else log.high_watermark
             size = min(request.max_bytes, room)
-            self.part = log.locate(offset, size, upto, at_least_one=at_least_one)
+            self.part = log.locate(offset, size, self._readable(log), at_least_one=at_least_one)
         except Kafka2011Error as error:
             self.error, _ = refusal(error)
         return 0 if self.part is None else self.part.size
 
+    def _readable(self, log: ModernLog) -> int:
+        if self.replica >= 0:
+            return log.log_end_offset
+        return log.last_stable_offset if self.committed else log.high_watermark
+
     def answer(self) -> Struct:
         """Its part of the answer."""
         led, part = self.led, self.part
+        if self.is_unsettled and not self.error:
+            self.error = ErrorCode.NOT_LEADER_OR_FOLLOWER
         if self.error or led is None:
             return Struct(index=self.request.index, error=self.error, aborted=None, records=b"")
         aborted = None
@@ -119,6 +146,13 @@ async def fetch(modern: ModernBroker, call: Call) -> Struct:
     rows, wanted, old = _asked(modern, call)
     room = max(0, min(body.max_bytes, MAX_BYTES))
     deadline = modern.broker.now() + min(max(body.max_wait_ms, 0), MAX_WAIT_MS) / 1000
+    delayed = modern.delayed_fetches
+    replica = _replica(body)
+    if replica >= 0:
+        delayed = modern.replication.leading.followers
+        modern.replication.asked_by(call.caller, replica, (one.key for one in wanted))
+        for one in wanted:
+            one.arrived(modern)
     while True:
         size, ready = _look(modern, wanted, old, room)
         ready = ready or size >= min(body.min_bytes, body.max_bytes) or not (wanted or old)
@@ -126,7 +160,7 @@ async def fetch(modern: ModernBroker, call: Call) -> Struct:
         if ready or left <= 0:
             break
         keys = {one.key for one in wanted} | {one.key for one in old if one.key is not None}
-        await modern.delayed_fetches.wait(keys, left)
+        await delayed.wait(keys, left)
     if old:
         await call.turn()
         await serve_2011(modern, old, room - sum(one.part.size for one in wanted if one.part is not None))
@@ -134,6 +168,12 @@ async def fetch(modern: ModernBroker, call: Call) -> Struct:
         Struct(name=name, topic_id=topic_id, partitions=[_row(one) for one in of_topic])
         for name, topic_id, of_topic in rows
     ])  # fmt: skip
+
+
+def _replica(body: Struct) -> int:
+    """The broker that fetches as a follower; -1 for a consumer, and for one of those that are for testing only."""
+    replica: int = getattr(body, "replica_id", -1)
+    return replica
 
 
 def _row(one: _Wanted | Wanted2011 | Struct) -> Struct:
@@ -145,7 +185,8 @@ Rows = list[tuple[str, Any, list["_Wanted | Wanted2011 | Struct"]]]
 
 def _asked(modern: ModernBroker, call: Call) -> tuple[Rows, list[_Wanted], list[Wanted2011]]:
     """The partitions asked for by topic; those of modern topics; those of 2011."""
-    committed = call.body.isolation == _COMMITTED
+    replica = _replica(call.body)
+    committed = call.body.isolation == _COMMITTED and replica < 0
     rows: Rows = []
     wanted: list[_Wanted] = []
     old: list[Wanted2011] = []
@@ -156,7 +197,7 @@ def _asked(modern: ModernBroker, call: Call) -> tuple[Rows, list[_Wanted], list[
             if name is None:
                 of_topic.append(_unknown_id(request.index))
             elif modern.is_modern(name):
-                one = _Wanted(name, request, committed)
+                one = _Wanted(name, request, committed, replica)
                 wanted.append(one)
                 of_topic.append(one)
             else:

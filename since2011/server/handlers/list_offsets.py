@@ -3,6 +3,9 @@
 Behavior:
 - -1 is the end readers see: the high watermark, with isolation level 1 the last stable offset. -2 is the log start, -3
   the first record with the largest timestamp (KIP-734), -4 the earliest on this broker's disk, which is the log start.
+- After an election everything but the log start is OFFSET_NOT_AVAILABLE (before version 5 LEADER_NOT_AVAILABLE) until
+  what the leader began with is committed: the end readers see never goes back.
+- A follower (``replica_id`` of 0 and more) is told the end of the log as -1.
 - A time finds the first record stamped then or later; markers of transactions count as records. What readers do not see
   yet is not found: offset and timestamp -1, no error.
 - Searching by time opens batches, so it is done in a thread.
@@ -21,7 +24,7 @@ from kafka2011.errors import Kafka2011Error
 from since2011.era2011.list_offsets import offset_2011
 from since2011.log.log import ModernLog
 from since2011.log.time_search import Found, first_at_or_after, largest_timestamp
-from since2011.server.modern_topics import Led
+from since2011.replication.led import Led
 from since2011.wire.codec import Struct
 from since2011.wire.error_codes import ErrorCode
 from since2011.wire.refusals import Refused, refusal
@@ -62,7 +65,15 @@ async def _offset(modern: ModernBroker, call: Call, topic: str, one: Struct) -> 
     led.check_epoch(one.leader_epoch)
     if one.timestamp < 0 and call.version < _SINCE_VERSION.get(one.timestamp, 1 << 15):
         raise Refused(ErrorCode.UNSUPPORTED_VERSION, f"time {one.timestamp} is not known to version {call.version}")
-    end = led.last_stable_offset if call.body.isolation == 1 else led.high_watermark
+    replica = call.body.replica_id
+    if replica >= 0:
+        led.check_replica(replica, one.leader_epoch)
+        end = led.log_end_offset
+    else:
+        end = led.last_stable_offset if call.body.isolation == 1 else led.high_watermark
+        if not led.is_settled and one.timestamp not in (EARLIEST, EARLIEST_LOCAL):
+            error = ErrorCode.OFFSET_NOT_AVAILABLE if call.version >= 5 else ErrorCode.LEADER_NOT_AVAILABLE
+            raise Refused(error, f"{led.key}: the new leader does not know yet how far the last one had come")
     if one.timestamp == LATEST:
         return -1, end, led.leader_epoch
     if one.timestamp in (EARLIEST, EARLIEST_LOCAL):

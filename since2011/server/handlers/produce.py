@@ -2,9 +2,10 @@
 
 Behavior:
 - Partitions of one request succeed and fail separately; the answer leaves when all are done.
-- acks 0 has no answer; the connection is closed if anything failed. acks 1 and all are answered after the append: with
-  one replica both mean the same. Where the topic's ``flush.messages`` or ``flush.ms`` says that it is time, what was
-  appended is seen and acknowledged only once it is on disk.
+- acks 0 has no answer; the connection is closed if anything failed. acks 1 is answered after the append, acks all when
+  every replica in sync has it, within the request's own time (``since2011.replication.leading``); with one replica
+  both mean the same. Where the topic's ``flush.messages`` or ``flush.ms`` says that it is time, what was appended is
+  seen and acknowledged only once it is on disk.
 - A duplicate of an idempotent producer is answered with the offset of the first time.
 - The order of checks is real Kafka's: transactions (whole request), topic and partition, form of the batch, acks,
   internal topics, leadership, then what the log checks.
@@ -20,13 +21,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.python.failure import Failure
 
 from kafka2011.broker.reactor import all_of
-from kafka2011.errors import InvalidMessageSize, Kafka2011Error
+from kafka2011.errors import InvalidMessageSize, Kafka2011Error, LogFailed
 from since2011.era2011.produce import produce_2011
-from since2011.log.validation import Appended, InvalidRecord, Prepared
-from since2011.server.modern_topics import Led
+from since2011.log.validation import InvalidRecord, Prepared
+from since2011.replication.led import Led
 from since2011.topics.internal import INTERNAL_TOPICS
 from since2011.wire.codec import Struct
 from since2011.wire.compression import ZSTD
@@ -133,8 +135,9 @@ async def _append_row(modern: ModernBroker, call: Call, row: Row) -> Deferred[No
             raise _wrong_acks(call.body.acks)
         if row.topic in INTERNAL_TOPICS and call.client_id != _ADMIN_CLIENT:
             raise Refused(ErrorCode.INVALID_TOPIC, f"{row.topic} is written by brokers")
+        modern.replication.leading.check(led, everywhere=call.body.acks == ALL)
         prepared = await _prepared(modern, call, led, row.records)
-        return _write(modern, led, prepared, row)
+        return _write(modern, call.body.acks, max(call.body.timeout_ms, 0) / 1000, prepared, row)
     except Kafka2011Error as error:
         row.refuse(error)
         return None
@@ -165,7 +168,12 @@ async def _prepared(modern: ModernBroker, call: Call, led: Led, data: bytes) -> 
     return await call.caller.alone(len(data), work)
 
 
-def _write(modern: ModernBroker, led: Led, prepared: Prepared, row: Row) -> Deferred[None] | None:
+def _write(modern: ModernBroker, acks: int, timeout_s: float, prepared: Prepared, row: Row) -> Deferred[None] | None:
+    # Anew: while a batch was opened in a thread, another broker may have been elected.
+    led = modern.topics.led(row.topic, row.answer.index)
+    leading = modern.replication.leading
+    everywhere = acks == ALL
+    leading.check(led, everywhere=everywhere)
     log = modern.topics.log_for_writing(led)
     appended = log.append(prepared, led.leader_epoch)
     answer = row.answer
@@ -176,22 +184,14 @@ def _write(modern: ModernBroker, led: Led, prepared: Prepared, row: Row) -> Defe
         counters = modern.broker.counters.topics[row.topic]
         counters.appended_messages += appended.last_offset - appended.first_offset + 1
         counters.appended_bytes += len(prepared.data)
-    if not log.should_flush():
-        if log.raise_high_watermark(log.log_end_offset):
-            modern.delayed_fetches.wake(led.topic, led.index)
-        return None
-    return _when_flushed(modern, led, appended, answer)
+    waiting = leading.stored(led, appended.last_offset + 1, everywhere=everywhere, timeout_s=timeout_s)
+    return None if waiting is None else waiting.addErrback(_not_safe, row)
 
 
-def _when_flushed(modern: ModernBroker, led: Led, appended: Appended, answer: Struct) -> Deferred[None]:
-    log = modern.topics.log_for_writing(led)
-
-    def seen(upto: int) -> None:
-        if log.raise_high_watermark(upto):
-            modern.delayed_fetches.wake(led.topic, led.index)
-
-    def failed(failure: object) -> None:
-        answer.error, answer.base_offset = ErrorCode.KAFKA_STORAGE_ERROR, -1
-        answer.error_message = f"appended, but not known to be on disk: {log.failed}"
-
-    return modern.flushes.flushed(log, appended.last_offset + 1).addCallbacks(seen, failed)
+def _not_safe(failure: Failure, row: Row) -> None:
+    """Appended, but not known to be as safe as was asked."""
+    if isinstance(failure.value, CancelledError):
+        return
+    error = failure.value
+    row.refuse(error if isinstance(error, Kafka2011Error) else LogFailed(str(error)))
+    row.answer.base_offset = -1
