@@ -3,7 +3,9 @@
 Two kinds of schema let a short body ask for much. One that contains itself (a list of nodes) lets each byte be one
 level deeper, and the reader calls itself for each. An array of something that takes no bytes (null, a record without
 fields) lets ten bytes claim a million million items. Bodies of such schemas, and only those, are walked first, with a
-stack of our own.
+stack of our own. One that cannot be walked to its end is given to no reader either: where walk and reader take a
+damaged number differently (readers keep 64 bits, in which the count -2**63 has no opposite), the walk would vouch for
+another body than the one that is read.
 """
 
 from __future__ import annotations
@@ -22,6 +24,10 @@ _NUMBERS = ("int", "long", "enum")
 _BLOCKS = ("array", "map")
 
 
+class _Damaged(Exception):
+    """The body is not what its schema says."""
+
+
 class AvroWalk:
     """The walk over bodies of one schema. Thread: any."""
 
@@ -33,49 +39,54 @@ class AvroWalk:
         self.is_needed = self._recursive or any(self._is_nothing(i, ()) for i in self._items(schema))
 
     def fault(self, body: bytes) -> str | None:
-        """Why no reader is given this body, if so. A body that is damaged is left to the reader, which says how."""
+        """Why no reader is given this body; None if it can be read."""
+        try:
+            return self._fault(body)
+        except IndexError:
+            return "the body ends too early"
+        except _Damaged as damage:
+            return str(damage)
+
+    def _fault(self, body: bytes) -> str | None:
         pending: list[tuple[Any, int]] = [(self._schema, 0)]
         position = values = 0
-        try:
-            while pending:
-                kind, depth = pending.pop()
-                values += 1
-                if depth > MAX_DEPTH:
-                    return f"nested too deep: more than {MAX_DEPTH} levels"
-                if values > MAX_VALUES:
-                    return f"too wide: more than {MAX_VALUES} values"
-                if isinstance(kind, _Blocks):
-                    position = kind.step(body, position, pending, depth)
-                    values -= 1
-                    continue
-                if isinstance(kind, list):
-                    number, position = _long(body, position)
-                    if not 0 <= number < len(kind):
-                        return None
-                    pending.append((kind[number], depth))
-                    continue
-                name = kind if isinstance(kind, str) else kind["type"]
-                if name in _FIXED:
-                    position += _FIXED[name]
-                elif name in _NUMBERS:
-                    _, position = _long(body, position)
-                elif name in _VARIABLE:
-                    size, position = _long(body, position)
-                    if size < 0:
-                        return None
-                    position += size
-                elif name == "fixed":
-                    position += kind["size"]
-                elif name in _BLOCKS:
-                    pending.append((_Blocks(kind), depth + 1))
-                elif name == "record":
-                    pending.extend((f["type"], depth + 1) for f in reversed(kind["fields"]))
-                elif isinstance(name, (list, dict)):
-                    pending.append((name, depth))
-                elif name != "null":
-                    pending.append((self._named[name], depth))
-        except IndexError:
-            return None  # it ends too early
+        while pending:
+            kind, depth = pending.pop()
+            values += 1
+            if depth > MAX_DEPTH:
+                return f"nested too deep: more than {MAX_DEPTH} levels"
+            if values > MAX_VALUES:
+                return f"too wide: more than {MAX_VALUES} values"
+            if isinstance(kind, _Blocks):
+                position = kind.step(body, position, pending, depth)
+                values -= 1
+                continue
+            if isinstance(kind, list):
+                number, position = _long(body, position)
+                if not 0 <= number < len(kind):
+                    raise _Damaged(f"there is no branch {number} in a choice of {len(kind)}")
+                pending.append((kind[number], depth))
+                continue
+            name = kind if isinstance(kind, str) else kind["type"]
+            if name in _FIXED:
+                position += _FIXED[name]
+            elif name in _NUMBERS:
+                _, position = _long(body, position)
+            elif name in _VARIABLE:
+                size, position = _long(body, position)
+                if not 0 <= size <= len(body) - position:
+                    raise _Damaged(f"{size} bytes are announced where {len(body) - position} are left")
+                position += size
+            elif name == "fixed":
+                position += kind["size"]
+            elif name in _BLOCKS:
+                pending.append((_Blocks(kind), depth + 1))
+            elif name == "record":
+                pending.extend((f["type"], depth + 1) for f in reversed(kind["fields"]))
+            elif isinstance(name, (list, dict)):
+                pending.append((name, depth))
+            elif name != "null":
+                pending.append((self._named[name], depth))
         return None
 
     def _find_names(self, kind: Any, outer: tuple[str, ...]) -> None:
@@ -126,10 +137,12 @@ class _Blocks:
 
     def step(self, body: bytes, position: int, pending: list[tuple[Any, int]], depth: int) -> int:
         if not self._left:
-            self._left, position = _long(body, position)
-            if self._left < 0:
-                self._left = -self._left
-                _, position = _long(body, position)
+            count, position = _long(body, position)
+            self._left = abs(count)
+            if self._left > MAX_VALUES:
+                raise _Damaged(f"too wide: more than {MAX_VALUES} values")
+            if count < 0:
+                _, position = _long(body, position)  # how many bytes the block has
             if not self._left:
                 return position
         self._left -= 1
@@ -153,5 +166,10 @@ def _long(body: bytes, position: int) -> tuple[int, int]:
         position += 1
         number |= (byte & 127) << shift
         shift += 7
-        if byte < 128 or shift > 63:
-            return (number >> 1) ^ -(number & 1), position
+        if byte < 128:
+            break
+        if shift > 63:
+            raise _Damaged("a number of more than ten bytes")
+    if number >= 1 << 64:
+        raise _Damaged("a number of more than 64 bits")
+    return (number >> 1) ^ -(number & 1), position

@@ -16,6 +16,7 @@ from hadoop_etl.entries import read_entries
 from hadoop_etl.inference import MAX_COLUMNS, infer
 from hadoop_etl.schema import column_names, columns_of
 from hadoop_etl.wrappers import MAX_OPENED
+from kafka2011.avro_walk import AvroWalk
 from kafka2011.wire import encode_set
 from kafka2011.wire.compression import compress
 from kafka2011.wire.message import Codec, Message, encode_message
@@ -157,6 +158,31 @@ def test_few_bytes_of_avro_cannot_claim_much(name: str) -> None:
         pa.array([head + CLAIM, head + b"\x02" * 200_000, head + b"\x00\x00"], pa.binary())
     )
     assert {0, 1} <= set(found.dead)
+
+
+LEAST = b"\xff" * 9 + b"\x01"
+"""-2**63: in 64 bits the opposite of it is itself."""
+TWO_READINGS = {
+    "a count without an opposite": (LEAST + b"\x00\x00", [{"name": "a", "type": {"type": "array", "items": "long"}}]),
+    "a number of eleven bytes": (b"\x80" * 10 + b"\x00", [{"name": "a", "type": "long"}]),
+    "a number of 65 bits": (
+        b"\x80" * 9 + b"\x02" + b"\x00" * 2,
+        [{"name": "a", "type": {"type": "array", "items": "long"}}],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", list(TWO_READINGS))
+def test_a_number_read_in_two_ways_vouches_for_nothing(name: str) -> None:
+    """What walk and reader would cut differently is dead before the reader is asked for 2**40 items (issue 20 A2)."""
+    begin, fields = TWO_READINGS[name]
+    nothing = {"name": "nothing", "type": {"type": "array", "items": "null"}}
+    schema = {"type": "record", "name": "R", "fields": [*fields, {"name": "s", "type": "string"}, nothing]}
+    body = begin + b"\x00" + CLAIM + b"\x00"
+    assert AvroWalk(schema).fault(body) is not None
+    decoder = make_decoder(Format("avro", {1: schema}))
+    found = decoder.decode(pa.array([b"\0\0\0\0\x01" + body], pa.binary()))
+    assert list(found.dead) == [0]
 
 
 def test_long_decimals_are_text() -> None:
