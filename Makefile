@@ -16,12 +16,15 @@ N      ?= 1
 .PHONY: claims help demo lab test test-quick fuzz paper sanitize check sim model bench bench-07 bench-41 bench-guard bench-peers bench-etl audit lock locked
 .PHONY: etl-matrix etl-machine fuzz-etl soak outage siege kills docker pin-images docs clean
 
+# What setuptools says of every editable installation is not about this project.
+PIP := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --no-build-isolation --disable-pip-version-check
+
 # Install an extra of this project in the versions of constraints.txt; where those cannot be had, in today's.
 define install
 { sed -nE 's/^([A-Za-z0-9._-]+==[^ ;]+).*/\1/p' constraints.txt > $(PINNED) && \
-  $(BIN)/python -m pip install --no-build-isolation --disable-pip-version-check -c $(PINNED) -e '.[$(1)]'; } || \
+  $(PIP) -c $(PINNED) -e '.[$(1)]'; } || \
 { echo "the versions of constraints.txt cannot be had here; taking those pip finds"; \
-  $(BIN)/python -m pip install --no-build-isolation --disable-pip-version-check -e '.[$(1)]'; }
+  $(PIP) -e '.[$(1)]'; }
 endef
 
 help:           ## this list
@@ -47,7 +50,7 @@ $(READY): $(DEMO)
 $(LABS): setup.cfg pyproject.toml setup.py
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip setuptools wheel
-	$(BIN)/python -m pip install --quiet --no-build-isolation --disable-pip-version-check -e .
+	$(PIP) --quiet -e .
 	touch $@
 
 lab: $(LABS)    ## begin a lab and see its first test fail (N=1 to 6)
@@ -139,7 +142,7 @@ lock: $(READY)  ## write constraints.txt: versions and hashes of everything a re
 locked:         ## install exactly what constraints.txt names, checked against its hashes
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --require-hashes -r constraints.txt
-	$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps -e .
+	$(PIP) --quiet --no-deps -e .
 	touch $(DEMO) $(READY)
 
 pin-images:     ## pin the base images of docker/Dockerfile to today's digests (asks the registry; says so when it cannot)

@@ -8,19 +8,23 @@ Paper: §3.2 (the registries a broker joins), §5 (brokers as separate machines;
 
 from __future__ import annotations
 
+import signal
 import socket
+import time
 import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from classroom.cluster.processes import Process, Processes
+from classroom.cluster.processes import ClusterError, Process, Processes
 
 USUAL_PORTS = {"zookeeper": 2181, "broker": 9092, "modern": 9192, "admin": 9292, "observatory": 8011}
 _FROM_BASE = {"zookeeper": 0, "observatory": 5, "broker": 10, "modern": 40, "admin": 70}
 PORTS_FROM_BASE = 100
 """How many ports in a row a cluster with a port base may take."""
+_ANSWER_S = 15.0
+"""How long a ZooKeeper that was running already may take to say a word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +75,18 @@ class Cluster:
         return str(self.processes.facts.get("zookeeper", ""))
 
     def up(self) -> None:
-        """Start ZooKeeper, then the brokers, all that do not run."""
+        """Start ZooKeeper, then the brokers, all that do not run; what is paused goes on."""
+        self._resume()
         self._start_zookeeper()
         self.processes.start_together([self._broker(number) for number in range(self.size.brokers)])
         for process in self.processes.of_kind("broker"):
             self._say(f"{process.name} listens on {process.ready['host']}:{process.ready['port']}")
+
+    def _resume(self) -> None:
+        for process in self.processes.all.values():
+            if process.kind in USUAL_PORTS and process.running and process.paused:
+                self.processes.send(process.name, signal.SIGCONT)
+                self._say(f"{process.name} was paused; it goes on")
 
     def _start_zookeeper(self) -> None:
         name = "zookeeper"
@@ -85,6 +96,14 @@ class Cluster:
         process = self.processes.start(Process(name, "zookeeper", arguments))
         self.processes.facts["zookeeper"] = process.ready["connect"]
         self.processes.save()
+        deadline = time.monotonic() + _ANSWER_S
+        while set((modes := _ask_zookeeper(self.zookeeper)).split(", ")) == {"silent"} and time.monotonic() < deadline:
+            time.sleep(0.2)
+        if set(modes.split(", ")) == {"silent"}:
+            raise ClusterError(
+                f"ZooKeeper runs (process {process.pid}) and does not answer at {self.zookeeper}; "
+                f"`kafka2011 cluster kill {name}` ends it, `kafka2011 cluster up` starts another"
+            )
         self._say(f"ZooKeeper answers at {self.zookeeper}")
 
     def _broker(self, number: int) -> Process:

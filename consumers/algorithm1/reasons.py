@@ -25,7 +25,7 @@ def difference(before: View, now: View) -> list[str]:
     return [*_members(before, now), *_brokers(before, now), *_topics(before, now)]
 
 
-def told(causes: Iterable[str]) -> str:
+def describe(causes: Iterable[str]) -> str:
     """All causes in one line, each once, not too many."""
     words = list(dict.fromkeys(causes)) or [OVER]
     more = len(words) - _MOST

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from consumers.algorithm1.ownership import Refusal, claim, in_the_way, release, still_mine
-from consumers.algorithm1.reasons import told
+from consumers.algorithm1.reasons import describe
 from consumers.algorithm1.registries import View, read_offset, read_registries, subscribed_topics
 from consumers.algorithm1.steps import Claim, Owned, Start, Steps, Stop, Wait
 from consumers.events import AttemptFailed, ClaimTakenOut, GaveUp, RebalanceDone, RebalanceStarted
@@ -32,7 +32,7 @@ def rebalance(member: Member) -> Steps[bool]:
     """Try until this member owns its share; False if its edition gave up. SessionExpired passes through."""
     started = member.clock.monotonic()
     before = frozenset(member.reading)
-    reason = told(member.causes) if member.causes else None
+    reason = describe(member.causes) if member.causes else None
     member.emit(
         RebalanceStarted(group=member.group, consumer=member.consumer_id, edition=member.edition.name, reason=reason)
     )
@@ -56,7 +56,7 @@ def rebalance(member: Member) -> Steps[bool]:
                     consumer=member.consumer_id,
                     owned=tuple(map(str, sorted(member.reading))),
                     attempts=attempt + 1,
-                    reason=told(member.causes),
+                    reason=describe(member.causes),
                 )
             )
             member.causes.clear()

@@ -132,7 +132,7 @@ class Connection(Protocol):
         self.broker.counters.closed[kind] += 1
         if self.broker.running:
             closed = ConnectionClosed(peer=self.address, principal=str(self.principal), kind=kind, reason=reason)
-            self.broker.seldom.emit(kind, closed)
+            self.broker.rate_limit.emit(kind, closed)
         # After a bad request earlier answers may still be on their way to the client; otherwise nothing is waited for.
         # Nor for a client that has left one untaken: Twisted would wait for it without end.
         busy = self._outbox is not None and self._outbox.busy
@@ -160,7 +160,7 @@ class Connection(Protocol):
         self.broker.counters.handler_errors += 1
         trace, who = "".join(traceback.format_exception(error, limit=-8)), str(self.principal)
         failed = HandlerFailed(peer=self.address, principal=who, error=repr(error), trace=trace)
-        self.broker.seldom.emit("handler", failed)
+        self.broker.rate_limit.emit("handler", failed)
         self.drop("handler_error", repr(error))
 
     def _broken(self, reason: str) -> None:

@@ -36,7 +36,7 @@ from kafka2011.broker.limits import Limits
 from kafka2011.broker.long_work import LongWork
 from kafka2011.broker.protocol import BrokerFactory
 from kafka2011.broker.reactor import DaemonThreads, DelayedCall, Reactor, every, in_thread, within
-from kafka2011.broker.seldom import Seldom
+from kafka2011.broker.rate_limit import RateLimit
 from kafka2011.broker.setup import limit_settings, log_settings
 from kafka2011.broker.tls import tls_options
 from kafka2011.broker.watchdog import Watchdog
@@ -77,7 +77,7 @@ class Broker:
             config.integer("max.topic.creations.per.second"), config.integer("max.topic.creations.burst"), self.now
         )
         self.limits = Limits(limit_settings(config), self.now)
-        self.seldom = Seldom(self.journal, clock)
+        self.rate_limit = RateLimit(self.journal, clock)
         self.running = False
         self._takes_appends = True
         """False once the logs are being closed: what a thread reports after that comes too late."""
@@ -248,7 +248,7 @@ class Broker:
         # A topic that was never created has no counters of its own: names sent by strangers must not fill memory.
         if topic in topics or self.store.has_topic(topic):
             topics[topic].dropped_sets += n_sets
-        self.seldom.emit(kind, ProduceDropped(topic=topic, partition=partition, kind=kind, reason=reason))
+        self.rate_limit.emit(kind, ProduceDropped(topic=topic, partition=partition, kind=kind, reason=reason))
 
     # --- flush ---
 

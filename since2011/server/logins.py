@@ -18,7 +18,7 @@ from twisted.internet.task import deferLater
 from twisted.python.threadpool import ThreadPool
 
 from kafka2011.broker.reactor import DaemonThreads, Reactor, in_thread
-from kafka2011.broker.seldom import Seldom
+from kafka2011.broker.rate_limit import RateLimit
 from since2011.server.events import SaslRefused
 from since2011.server.handlers.call import Caller
 from since2011.server.sasl import Login, LoginRefused
@@ -32,8 +32,8 @@ MOST_WAITING = 64
 class Logins:
     """Takes the messages of all logins of one broker. Thread: reactor; the hashing is done in its own."""
 
-    def __init__(self, reactor: Reactor, seldom: Seldom, pool: ThreadPool | None = None) -> None:
-        self._reactor, self._seldom = reactor, seldom
+    def __init__(self, reactor: Reactor, rate_limit: RateLimit, pool: ThreadPool | None = None) -> None:
+        self._reactor, self._rate_limit = reactor, rate_limit
         self._pool = DaemonThreads(0, 1, name="logins") if pool is None else pool
         self._lines: dict[str, DeferredLock] = {}
         self._pool.start()
@@ -53,7 +53,7 @@ class Logins:
     async def refused(self, caller: Caller, login: Login, reason: LoginRefused) -> None:
         """Tell of a refusal, let it cost its time, and let nothing come after it."""
         mechanism, user = login.mechanism or "none", _shown(login.user)
-        self._seldom.emit(
+        self._rate_limit.emit(
             "sasl_refused",
             SaslRefused(
                 peer=caller.address,

@@ -72,7 +72,7 @@ class ModernBroker:
         self.coordinators: dict[int, Service] = {}
         """By the key type of FindCoordinator."""
         self.users = users
-        self.logins = Logins(broker.reactor, broker.seldom)
+        self.logins = Logins(broker.reactor, broker.rate_limit)
         self.tls = broker.tls is not None
         self.auto_create = broker.config["auto.create.topics.enable"] is True
         self.untaken = Untaken(broker.config.integer("max.untaken.answer.bytes"))
@@ -227,7 +227,7 @@ class ModernBroker:
         if errors:
             some = next(iter(errors.values()))
             refused = TopicsRefused(peer=address, n_topics=len(errors), reason=str(some))
-            self.broker.seldom.emit("topics", refused)
+            self.broker.rate_limit.emit("topics", refused)
         return errors
 
     def check_room(self, n_topics: int) -> None:

@@ -67,7 +67,7 @@ class TopicCreation:
             admitted.append(topic)
         if errors:
             some = next(iter(errors.values()))
-            self._broker.seldom.emit("topics", TopicsRefused(peer=address, n_topics=len(errors), reason=str(some)))
+            self._broker.rate_limit.emit("topics", TopicsRefused(peer=address, n_topics=len(errors), reason=str(some)))
         done: Deferred[Errors] = Deferred(lambda _: None)
         if not admitted:
             done.callback(errors)

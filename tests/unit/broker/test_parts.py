@@ -11,7 +11,7 @@ from kafka2011.broker.addresses import is_loopback
 from kafka2011.broker.counters import Histogram
 from kafka2011.broker.doors import advertised_host
 from kafka2011.broker.events import ConnectionClosed, ReactorLate
-from kafka2011.broker.seldom import Seldom
+from kafka2011.broker.rate_limit import RateLimit
 from kafka2011.broker.setup import limit_settings, log_settings
 from kafka2011.broker.watchdog import Watchdog
 from kafka2011.clock import ManualClock
@@ -28,12 +28,12 @@ def test_a_flood_becomes_one_event_a_second() -> None:
     """Of many like events one a second is told, and it carries the number left out; other kinds are not held back."""
     clock = ManualClock()
     journal = Journal(clock=clock)
-    seldom = Seldom(journal, clock)
+    rate_limit = RateLimit(journal, clock)
     for k in range(100):
-        seldom.emit("a", closed(str(k)))
-    seldom.emit("b", closed("other"))
+        rate_limit.emit("a", closed(str(k)))
+    rate_limit.emit("b", closed("other"))
     clock.advance(1.0)
-    seldom.emit("a", closed("later"))
+    rate_limit.emit("a", closed("later"))
 
     told = [entry.event for entry in journal.since()]
     assert [(e.reason, e.suppressed) for e in told if isinstance(e, ConnectionClosed)] == [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from consumers.algorithm1.editions import PRINTED, SHIPPED, SOUND, Edition
-from consumers.algorithm1.reasons import OVER, difference, told
+from consumers.algorithm1.reasons import OVER, describe, difference
 from consumers.algorithm1.registries import View
 from consumers.events import RebalanceDone, RebalanceStarted
 from kafka2011.types import BrokerAddress, BrokerPartition
@@ -52,9 +52,9 @@ def test_what_changed_is_found_by_comparing(before: View, now: View, words: list
 
 def test_many_causes_are_cut_short_and_none_is_named() -> None:
     """A line stays a line: five causes and how many more; a change that left no trace is called that (§3.2)."""
-    assert told(f"member {i} joined" for i in range(8)).endswith("member 4 joined; and 3 more")
-    assert told(["x", "x"]) == "x"
-    assert told([]) == OVER
+    assert describe(f"member {i} joined" for i in range(8)).endswith("member 4 joined; and 3 more")
+    assert describe(["x", "x"]) == "x"
+    assert describe([]) == OVER
 
 
 def reasons(member: Driven) -> list[str]:

@@ -78,6 +78,21 @@ def test_a_cluster_outlives_its_shell_and_is_healed_after_kill_9(directory: Path
     assert not [row for row in rows.values() if is_alive(int(row["pid"]))]
 
 
+def test_what_is_paused_goes_on(directory: Path) -> None:
+    """`cluster status` says that `up` heals what is not well: a paused broker and ZooKeeper, too (issue 22, A1)."""
+    up = ("up", "--brokers", "1", "--partitions", "1", "--any-ports", "--no-observatory")
+    assert cluster(directory, *up).returncode == 0
+    for name in ("broker-0", "zookeeper"):
+        assert cluster(directory, "kill", name, "--how", "pause").returncode == 0
+    code, rows = status(directory)
+    assert code == 1 and {row["state"] for row in rows.values()} == {"paused"}
+
+    again = cluster(directory, *up)
+    assert again.returncode == 0, again.stderr
+    assert "broker-0 was paused; it goes on" in again.stderr and "zookeeper was paused; it goes on" in again.stderr
+    assert {row["state"] for row in status(directory)[1].values()} == {"running"}
+
+
 def test_a_name_that_is_not_there_is_refused(directory: Path) -> None:
     """Killing something the cluster does not have is an error that names what it has."""
     refused = cluster(directory, "kill", "broker-9")

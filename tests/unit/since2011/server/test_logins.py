@@ -13,7 +13,7 @@ from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 
 from kafka2011.broker.limits import Limits, LimitSettings
-from kafka2011.broker.seldom import Seldom
+from kafka2011.broker.rate_limit import RateLimit
 from kafka2011.clock import ManualClock
 from kafka2011.events import Journal
 from since2011.server.connection import MOST_BEFORE_LOGIN, ModernProtocol
@@ -74,7 +74,7 @@ class Door:
         self.journal = Journal()
         self.events: list[Any] = []
         self.journal.subscribe(lambda entry: self.events.append(entry.event))
-        seldom = Seldom(self.journal, clock)
+        rate_limit = RateLimit(self.journal, clock)
         broker = SimpleNamespace(
             now=self.reactor.seconds,
             max_request_size=8 << 20,
@@ -83,7 +83,7 @@ class Door:
             config={"socket.send.buffer": None, "socket.receive.buffer": None},
             limits=Limits(LimitSettings(), self.reactor.seconds),
             counters=SimpleNamespace(closed=Counter(), requests=Counter(), connections_opened=0, handler_errors=0),
-            seldom=seldom,
+            rate_limit=rate_limit,
         )
         self.modern = SimpleNamespace(
             broker=broker,
@@ -91,7 +91,7 @@ class Door:
             users=USERS,
             tls=True,
             untaken=SimpleNamespace(taken=lambda connection: None),
-            logins=Logins(self.reactor, seldom, self.threads),  # type: ignore[arg-type]
+            logins=Logins(self.reactor, rate_limit, self.threads),  # type: ignore[arg-type]
         )
         self.modern.handlers = {key: partial(handler, self.modern) for key, handler in HANDLERS.items()}
 

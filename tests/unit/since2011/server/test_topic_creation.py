@@ -32,7 +32,7 @@ class Desk:
         self.file = directory / "topics.json"
         self.counts = TopicCounts(self.file, self.store)
         rate = CreationRate(0, 1, lambda: 0.0)
-        broker = SimpleNamespace(store=self.store, creations=rate, seldom=Mock())
+        broker = SimpleNamespace(store=self.store, creations=rate, rate_limit=Mock())
         self.creation = TopicCreation(broker, self.counts)  # type: ignore[arg-type]
         self._work: list[Callable[[], None]] = []
         monkeypatch.setattr(topic_creation, "deferToThread", self._defer)
