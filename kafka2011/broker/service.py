@@ -35,8 +35,8 @@ from kafka2011.broker.flusher import Flusher
 from kafka2011.broker.limits import Limits
 from kafka2011.broker.long_work import LongWork
 from kafka2011.broker.protocol import BrokerFactory
-from kafka2011.broker.reactor import DaemonThreads, DelayedCall, Reactor, every, in_thread, within
 from kafka2011.broker.rate_limit import RateLimit
+from kafka2011.broker.reactor import DaemonThreads, DelayedCall, Reactor, every, in_thread, within
 from kafka2011.broker.setup import limit_settings, log_settings
 from kafka2011.broker.tls import tls_options
 from kafka2011.broker.watchdog import Watchdog

@@ -24,7 +24,9 @@ from kafka2011.errors import (
     OffsetOutOfRange,
     PortSpeaksTls,
 )
+from kafka2011.events import Entry, Journal
 from kafka2011.producer import Codec, Producer, Router, StaticRouter, parse_brokers
+from kafka2011.producer.events import BrokerUnreachable
 from kafka2011.producer.routing import zookeeper_router
 from kafka2011.producer.transmit import Acks
 from kafka2011.types import BrokerAddress
@@ -92,7 +94,8 @@ def produce(
     if partition is None and acks == "none":
         _check_ports(topic, router)
     report = _Progress(sys.stderr.isatty() if progress is None else progress)
-    drops = _Drops()
+    drops, journal = _Drops(), Journal()
+    journal.subscribe(_Patience())
     producer = Producer(
         router,
         batch_size=batch_size,
@@ -100,6 +103,7 @@ def produce(
         acks=acks,
         max_message_size=MAX_MESSAGE_SIZE,
         on_drop=drops,
+        journal=journal,
     )
     interrupted = False
     with producer:
@@ -133,6 +137,19 @@ class _Drops:
         if reason not in self._told and len(self._told) < _MOST_REASONS:
             self._told.add(reason)
             note(f"dropped {counted(n_messages, 'message')} of {topic}: {reason}")
+
+
+class _Patience:
+    """Says once for each broker that it is away and that sending is tried again: nobody waits without a word."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    def __call__(self, entry: Entry) -> None:
+        event = entry.event
+        if isinstance(event, BrokerUnreachable) and event.broker not in self._told:
+            self._told.add(event.broker)
+            note(f"{event.broker} cannot be reached; trying again for some seconds")
 
 
 def _check_partition(topic: str, partition: int, brokers: Sequence[BrokerAddress]) -> None:
