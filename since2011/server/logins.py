@@ -17,8 +17,8 @@ from twisted.internet.defer import Deferred, DeferredLock
 from twisted.internet.task import deferLater
 from twisted.python.threadpool import ThreadPool
 
-from kafka2011.broker.reactor import DaemonThreads, Reactor, in_thread
 from kafka2011.broker.rate_limit import RateLimit
+from kafka2011.broker.reactor import DaemonThreads, Reactor, in_thread
 from since2011.server.events import SaslRefused
 from since2011.server.handlers.call import Caller
 from since2011.server.sasl import Login, LoginRefused
