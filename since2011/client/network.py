@@ -118,8 +118,11 @@ class Network:
         """The brokers a connection is open to."""
         return [node for node, link in self._links.items() if link.pipeline is not None]
 
-    def send(self, node: int, key: ApiKey, newest: int, body: Struct, tag: object, *, answered: bool = True) -> None:
-        """Send to a node that was ``ready``. Failing is an event, as everything that goes wrong later is."""
+    def send(self, node: int, key: ApiKey, newest: int, body: Struct, tag: object, *, answered: bool = True) -> bool:
+        """Send to a node that was ``ready``; whether that went.
+
+        Failing is an event, as everything is that goes wrong later.
+        """
         link = self._links[node]
         try:
             if link.pipeline is None:
@@ -132,6 +135,8 @@ class Network:
                 self._events.append(Lost(node, tag, error))
             if error.retriable:
                 self._drop(node, link, error)
+            return False
+        return True
 
     def poll(self, wait_s: float) -> list[Event]:
         """What has happened, after at most ``wait_s``."""

@@ -59,7 +59,9 @@ def compress(codec: int, data: bytes) -> bytes:
     if codec in (GZIP, SNAPPY):
         return close_wrapper(Codec(codec), data)
     if codec == LZ4:
-        return bytes(cramjam.lz4.compress(data))
+        frame = cramjam.lz4.Compressor(block_linked=False)  # Kafka refuses a frame whose blocks need one another
+        frame.compress(data)
+        return bytes(frame.finish())
     if codec == ZSTD:
         return bytes(cramjam.zstd.compress(data, level=3))
     return data

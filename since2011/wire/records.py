@@ -24,6 +24,7 @@ from since2011.wire.record_batch import (
     Buffer,
     make_batch,
 )
+from since2011.wire.row_encoder import Row, encode_body
 from since2011.wire.varint import get_varint, put_varint
 
 Header = tuple[str, bytes | None]
@@ -152,6 +153,28 @@ def encode_records(
         len(records),
     )
     return make_batch(header, content)
+
+
+def encode_rows(
+    rows: Sequence[Row],
+    *,
+    attributes: int = 0,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    deflate: Deflate | None = None,
+) -> bytes:
+    """A producer's batch: offsets from 0 on, without a leader epoch; what the broker decides it writes itself."""
+    body, latest = encode_body(rows)
+    codec = attributes & CODEC_MASK
+    if codec:
+        assert deflate is not None, "a compressed batch needs a way to compress"
+        body = deflate(codec, body)
+    header = BatchHeader(
+        0, 0, NO_EPOCH, 2, 0, attributes, len(rows) - 1, rows[0][0], latest,
+        producer_id, producer_epoch, base_sequence, len(rows),
+    )  # fmt: skip
+    return make_batch(header, body)
 
 
 def put_record(out: bytearray, record: Record, base_offset: int, base_timestamp: int) -> None:
