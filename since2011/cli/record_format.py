@@ -1,7 +1,7 @@
 """How a record of a modern topic looks on stdout: as ``kafka2011 consume`` and kcat have it.
 
-    %t topic  %p partition  %o offset  %k key  %s value  %h headers  %T timestamp  %K size of the key  %S of the value
-    \\n newline  \\t tab  \\0 zero byte  %% a percent sign; sizes of null are -1, null itself prints as nothing
+%t topic  %p partition  %o offset  %k key  %s value  %h headers  %T timestamp  %K size of the key  %S of the value
+\\n newline  \\t tab  \\0 zero byte  %% a percent sign; sizes of null are -1, null itself prints as nothing
 """
 
 from __future__ import annotations

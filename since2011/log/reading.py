@@ -19,10 +19,12 @@ class Slice:
     segment.
     """
 
-    __slots__ = ("_handle", "first_offset", "position", "segment", "size")
+    __slots__ = ("_handle", "first_offset", "goes_on", "position", "segment", "size")
 
-    def __init__(self, segment: Segment, position: int, size: int, first_offset: int) -> None:
+    def __init__(self, segment: Segment, position: int, size: int, first_offset: int, goes_on: bool) -> None:
         self.segment, self.position, self.size, self.first_offset = segment, position, size, first_offset
+        self.goes_on = goes_on
+        """Whether a later segment has something for this reader, too: no waiting makes this slice longer."""
         self._handle: Handle | None = segment.open()
 
     @property
@@ -43,7 +45,7 @@ def locate(
     segments: list[Segment], offset: int, max_bytes: int, upto: int, log_end: int, at_least_one: bool
 ) -> Slice | None:
     """See ``ModernLog.locate``; the first of these segments is where ``offset`` belongs."""
-    for segment in segments:
+    for number, segment in enumerate(segments, 1):
         if segment.base_offset >= upto:
             return None
         first = segment.find(offset)
@@ -57,7 +59,8 @@ def locate(
             if not at_least_one:
                 return None
             size = first.header.size
-        return Slice(segment, first.position, size, first.header.base_offset)
+        goes_on = number < len(segments) and segments[number].base_offset < upto
+        return Slice(segment, first.position, size, first.header.base_offset, goes_on)
     return None
 
 

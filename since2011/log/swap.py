@@ -1,10 +1,10 @@
 """Put cleaned segments in the place of the old ones, so that a crash at any step leaves the old log or the new one.
 
-    write <base>.log.cleaned and its indexes, fsync   a crash here: .cleaned is deleted, the old segments are whole
-    rename to .swap, the last segment first           some .cleaned left: the .swap files are deleted too
-    all .swap                                         from here on the clean-up counts: the start finishes it
-    old files are renamed .deleted                    the start removes them
-    .swap becomes the normal name, fsync directory    the start renames the rest
+write <base>.log.cleaned and its indexes, fsync   a crash here: .cleaned is deleted, the old segments are whole
+rename to .swap, the last segment first           some .cleaned left: the .swap files are deleted too
+all .swap                                         from here on the clean-up counts: the start finishes it
+old files are renamed .deleted                    the start removes them
+.swap becomes the normal name, fsync directory    the start renames the rest
 """
 
 from __future__ import annotations

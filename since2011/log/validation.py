@@ -154,9 +154,7 @@ def _check_header(header: BatchHeader) -> None:
     if header.base_offset != 0:
         raise InvalidRecord(f"a producer's batch begins at offset 0, not {header.base_offset}")
     if header.n_records <= 0 or header.last_offset_delta != header.n_records - 1:
-        raise InvalidRecord(
-            f"a batch of {header.n_records} records with last offset delta {header.last_offset_delta}"
-        )
+        raise InvalidRecord(f"a batch of {header.n_records} records with last offset delta {header.last_offset_delta}")
     if header.control:
         raise InvalidRecord("a control batch from a client; only brokers write those")
     if header.producer_id >= 0 and (header.base_sequence < 0 or header.producer_epoch < 0):

@@ -1,8 +1,8 @@
 """A partition that is followed here: its log, and what its leader's answers do to it.
 
-    asks where an epoch ended   -> the log is cut, in a thread, until both histories are one (``follower``)
-    fetched                     -> bytes are checked and appended as they are; then the high watermark, then the start
-    out of range                -> cut to the leader's end, or begun anew at its start
+asks where an epoch ended   -> the log is cut, in a thread, until both histories are one (``follower``)
+fetched                     -> bytes are checked and appended as they are; then the high watermark, then the start
+out of range                -> cut to the leader's end, or begun anew at its start
 """
 
 from __future__ import annotations
@@ -93,9 +93,7 @@ class Copy:
 
     async def epoch_answered(self, asked: AskEpoch, answer: Struct) -> int:
         """Cut where the leader's answer says; how many offsets went."""
-        cut = self.follower.epoch_answered(
-            asked, (answer.epoch, answer.end_offset), self.log_end, self.high_watermark
-        )
+        cut = self.follower.epoch_answered(asked, (answer.epoch, answer.end_offset), self.log_end, self.high_watermark)
         return 0 if cut is None else await self.cut(cut.offset)
 
     async def cut(self, offset: int) -> int:
@@ -175,5 +173,3 @@ def new_copy(me: int, topic: str, index: int, state: PartitionState, logs: Logs)
     log = logs.get(topic, index)
     history: EpochHistory = EpochHistory() if log is None else log.epochs
     return Copy(topic, index, state, Follower(me, state, history), logs)
-
-

@@ -64,9 +64,7 @@ class Follower:
             return FetchFrom(self.epoch, log_end)
         return AskEpoch(self.epoch, epoch)
 
-    def epoch_answered(
-        self, asked: AskEpoch, answer: tuple[int, int], log_end: int, high_watermark: int
-    ) -> Cut | None:
+    def epoch_answered(self, asked: AskEpoch, answer: tuple[int, int], log_end: int, high_watermark: int) -> Cut | None:
         """Where to cut; None if the question is out of date."""
         if asked.current_epoch != self.epoch or not self._asking:
             return None

@@ -1,8 +1,8 @@
 """Bring what leaders propose into ZooKeeper: all proposals of a moment in one go, in a thread, and a notice of them.
 
-    proposed -> written                      stored: the leader is told the node's new version
-             -> refused                      somebody else has decided: the leader waits to be told
-             -> no answer                    written again as it was, until there is one or the leadership is over
+proposed -> written                      stored: the leader is told the node's new version
+         -> refused                      somebody else has decided: the leader waits to be told
+         -> no answer                    written again as it was, until there is one or the leadership is over
 """
 
 from __future__ import annotations

@@ -189,13 +189,9 @@ class ReplicaManager:
         if len(state.replicas) > 1:
             rules = replace(self.leading.rules, min_insync=self._config_of(key[0]).min_insync_replicas)
             end, high = led.log_end_offset, led.high_watermark
-            led.leader = Leader(
-                self.me, state, end, high, rules, now, before=None if before is None else before.leader
-            )
+            led.leader = Leader(self.me, state, end, high, rules, now, before=None if before is None else before.leader)
             self._journal.emit(
-                LeadershipBegun(
-                    topic=key[0], partition=key[1], leader_epoch=state.leader_epoch, log_end_offset=end
-                )
+                LeadershipBegun(topic=key[0], partition=key[1], leader_epoch=state.leader_epoch, log_end_offset=end)
             )
         elif log is not None:
             log.raise_high_watermark(log.log_end_offset)

@@ -13,6 +13,7 @@ from since2011.server.connection import ModernProtocol
 if TYPE_CHECKING:
     from since2011.server.service import ModernBroker
 
+
 class ModernFactory(Factory):
     """Make a protocol for each connection."""
 

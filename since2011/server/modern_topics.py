@@ -133,11 +133,15 @@ class ModernTopics:
 
     def _tell_leaderships(self, topic: str) -> None:
         image = self.image.topics.get(topic)
-        epochs = {} if image is None else {
-            index: max(partition.leader_epoch, 0)
-            for index, partition in enumerate(image.partitions)
-            if partition.leader == self.broker_id and partition.replicas == (self.broker_id,)
-        }
+        epochs = (
+            {}
+            if image is None
+            else {
+                index: max(partition.leader_epoch, 0)
+                for index, partition in enumerate(image.partitions)
+                if partition.leader == self.broker_id and partition.replicas == (self.broker_id,)
+            }
+        )
         self.replicas.leaderships.now(topic, epochs)
 
     def watch(self, topic: str, listener: LeadershipListener) -> None:
@@ -265,4 +269,3 @@ class ModernTopics:
         if isinstance(result, Failure) and topic in self.image.topics:
             return None  # another broker, or a person, was faster
         return result
-

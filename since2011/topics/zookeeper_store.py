@@ -97,9 +97,7 @@ class ZooKeeperStore:
     def register(self, broker: BrokerImage) -> None:
         """Register; BrokerIdTaken if another broker has the id."""
         entry = BrokerEntry(broker.endpoints, broker.rack, self._clock.wall_ms())
-        registration = ModernRegistration(
-            self._session, self._broker_id, entry, clock=self._clock, on_doubt=self._note
-        )
+        registration = ModernRegistration(self._session, self._broker_id, entry, clock=self._clock, on_doubt=self._note)
         registration.reconcile()
         self._registration = registration
         self._refresh({paths.BROKER_IDS})

@@ -171,9 +171,9 @@ def stamp(batch: bytearray, attributes: int, max_timestamp: int) -> None:
 def make_batch(header: BatchHeader, body: bytes) -> bytes:
     """A batch of these fields around ``body``; length and CRC are worked out."""
     rest = _AFTER_CRC.pack(*header[5:]) + body
-    front = _HEADER.pack(
-        header.base_offset, len(rest) + 9, header.leader_epoch, MAGIC, crc32.iscsi(rest), *([0] * 8)
-    )[:CRC_FROM]
+    front = _HEADER.pack(header.base_offset, len(rest) + 9, header.leader_epoch, MAGIC, crc32.iscsi(rest), *([0] * 8))[
+        :CRC_FROM
+    ]
     return front + rest
 
 

@@ -6,8 +6,9 @@ Behavior:
 - Bytes are whole batches from the one that holds the offset asked for; the last may be cut, and clients drop a cut one.
 - At most ``max_bytes`` of the request and of each partition, in the order of the request; the first partition that has
   anything gives at least one whole batch, however large.
-- Answered at once if there are ``min_bytes``, if anything is wrong with a partition, or if nothing is asked for; else
-  when something arrives or ``max_wait_ms`` is over.
+- Answered at once if there are ``min_bytes``, if a reader is behind by a segment (an answer ends with its segment, and
+  waiting adds nothing), if anything is wrong with a partition, or if nothing is asked for; else when something arrives
+  or ``max_wait_ms`` is over.
 - A follower (``replica_id`` of 0 and more) is sent everything up to the end of the log; what it asks for tells how far
   it has come. When its connection is closed its leader soon takes it for gone.
 - After an election consumers wait until everything the leader began with is committed, and are told
@@ -214,13 +215,14 @@ def _unknown_id(index: int) -> Struct:
 
 
 def _look(modern: ModernBroker, wanted: list[_Wanted], old: list[Wanted2011], room: int) -> tuple[int, bool]:
-    """How many bytes there are, and whether something is wrong that must be told at once."""
-    size, wrong = 0, False
+    """How many bytes there are, and whether the answer must not wait for more."""
+    size, ready = 0, False
     for one in wanted:
         size += one.look(modern, room - size, at_least_one=size == 0)
-        wrong = wrong or bool(one.error) or one.diverging is not None
+        is_behind = one.part is not None and one.part.goes_on
+        ready = ready or is_behind or bool(one.error) or one.diverging is not None
     for two in old:
         two.look(modern)
         size += two.available
-        wrong = wrong or bool(two.error)
-    return size, wrong
+        ready = ready or bool(two.error)
+    return size, ready

@@ -121,9 +121,7 @@ def _check_request(call: Call, rows: list[Row]) -> None:
             raise InvalidMessageSize(f"a batch of magic {magic} and {length} bytes in {row.topic}")
         transactional = transactional or bool(magic == MAGIC and data[_ATTRIBUTES_AT] & TRANSACTIONAL)
     if transactional:
-        raise Refused(
-            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "transactions are not offered by this broker"
-        )
+        raise Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "transactions are not offered by this broker")
 
 
 async def _append_row(modern: ModernBroker, call: Call, row: Row) -> Deferred[None] | None:

@@ -126,9 +126,7 @@ def test_events_are_replayed_from_the_last_one_seen(broker: BrokerProcess, clien
         ("/state/../../etc/passwd", "GET", "127.0.0.1", 404),
     ],
 )
-def test_only_reading_and_only_from_here(
-    broker: BrokerProcess, path: str, method: str, host: str, status: int
-) -> None:
+def test_only_reading_and_only_from_here(broker: BrokerProcess, path: str, method: str, host: str, status: int) -> None:
     """GET only, known paths only, and only under a loopback name: a foreign page cannot read it (W1, W2, W4)."""
     assert request(broker, path, method=method, Host=host)[0] == status
 

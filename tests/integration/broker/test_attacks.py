@@ -110,7 +110,7 @@ def test_n3_a_newcomer_takes_the_place_of_one_who_never_asked() -> None:
 def test_n3_quiet_connections_of_three_addresses_shut_nobody_out() -> None:
     """Issue 19 B6: every place held by three addresses that asked once and sit still: both ports serve newcomers."""
     question = OffsetsRequest("t", 0, -1, 1).encode()
-    versions = bytes.fromhex("0000000a" "0012" "0000" "00000007" "ffff")
+    versions = bytes.fromhex("0000000a0012000000000007ffff")
     with BrokerProcess(options={"max.connections": 30, "modern.port": 0}) as broker, ExitStack() as open_lines:
 
         def line(port: int, last: int) -> socket.socket:

@@ -195,8 +195,9 @@ def test_output_that_cannot_be_written_is_a_failure(broker: BrokerProcess) -> No
 
 def interrupted(words: list[str], ready: Callable[[], bool], stdin: bytes = b"") -> tuple[int, str]:
     """Exit code and stderr of a command that gets Ctrl-C when ``ready``."""
-    with subprocess.Popen([*COMMAND, *words], stdin=subprocess.PIPE, stderr=subprocess.PIPE,
-                          stdout=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        [*COMMAND, *words], stdin=subprocess.PIPE, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
+    ) as process:
         assert process.stdin is not None
         assert process.stderr is not None
         process.stdin.write(stdin)

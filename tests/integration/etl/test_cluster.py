@@ -140,8 +140,7 @@ def test_a_cluster_runs_the_load_from_the_wheel(
         loaded = subprocess.run(
             [str(bare_python), str(driver), *words[1:], *more],
             cwd=tmp_path,
-            env=os.environ
-            | {"PYTHONPATH": str(site), "PYSPARK_PYTHON": str(bare_python), "WITNESS_MARKS": str(marks)},
+            env=os.environ | {"PYTHONPATH": str(site), "PYSPARK_PYTHON": str(bare_python), "WITNESS_MARKS": str(marks)},
             capture_output=True,
             text=True,
             timeout=500,

@@ -22,8 +22,9 @@ RunWriter = Callable[..., tuple[int, int, str]]
 def run_writer() -> RunWriter:
     """``run_writer(directory, failpoints="", …)`` -> exit code, last flushed offset it told, its last line."""
 
-    def run(directory: Path, *, failpoints: str = "", n_sets: int = 40, preexec: Callable[[], None] | None = None
-            ) -> tuple[int, int, str]:
+    def run(
+        directory: Path, *, failpoints: str = "", n_sets: int = 40, preexec: Callable[[], None] | None = None
+    ) -> tuple[int, int, str]:
         done = subprocess.run(
             [sys.executable, "-m", "tests.integration.log.writer", str(directory), str(n_sets)],
             cwd=ROOT,

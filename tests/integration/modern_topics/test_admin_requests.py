@@ -26,9 +26,7 @@ def create(client: WireClient, *topics: Struct, validate_only: bool = False, ver
 def wanted(name: str, partitions: int = -1, replication: int = -1, by_hand: Any = (), **configs: str | None) -> Struct:
     assignments = [Struct(index=index, brokers=brokers) for index, brokers in by_hand]
     settings = [Struct(name=name.replace("_", "."), value=value) for name, value in configs.items()]
-    return Struct(
-        name=name, partitions=partitions, replication=replication, assignments=assignments, configs=settings
-    )
+    return Struct(name=name, partitions=partitions, replication=replication, assignments=assignments, configs=settings)
 
 
 def delete(client: WireClient, name: str | None, topic_id: uuid.UUID = NO_UUID) -> Struct:

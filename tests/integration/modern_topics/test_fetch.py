@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kafka2011.testing import BrokerProcess
+from since2011.client.admin import Admin
 from since2011.wire.codec import NO_UUID, ApiKey, Struct
 from since2011.wire.error_codes import ErrorCode
 from tests.integration.modern_topics.conftest import OPTIONS
@@ -147,6 +148,24 @@ def test_a_waiting_fetch_hears_of_an_append(broker: BrokerProcess, client: WireC
     waiting.join(30)
 
     assert len(found[0].records) == 2 * len(BATCH)
+
+
+def test_a_reader_behind_by_a_segment_does_not_wait(broker: BrokerProcess, client: WireClient, topic: str) -> None:
+    """An answer ends with its segment whatever ``min_bytes`` is; at the end of the log a reader waits (sheet §6.2)."""
+    with Admin(f"127.0.0.1:{broker.modern_port}") as admin:
+        admin.create(topic, partitions=1, settings={"segment.bytes": str(len(BATCH))})
+    for _ in range(3):
+        produce(client, topic, BATCH)
+    behind = asked(rows(topic, {"index": 0, "offset": 1}), min_bytes=1 << 20, max_wait_ms=60_000)
+    assert bytes(only(fetch(client, behind)).records)[:8] == (1).to_bytes(8, "big")
+    number = client.send(
+        ApiKey.FETCH, 12, asked(rows(topic, {"index": 0, "offset": 2}), min_bytes=2000, max_wait_ms=60_000)
+    )
+    with WireClient(broker.modern_port or 0) as other:
+        produce(other, topic, BATCH)
+    answered, answer = client.receive(ApiKey.FETCH, 12)
+    assert answered == number
+    assert only(answer).high_watermark == 4
 
 
 def test_nothing_asked_for_is_answered_at_once(client: WireClient) -> None:

@@ -66,9 +66,7 @@ def test_a_broker_registers_announces_and_leaves(zk_connect: str, tmp_path: Path
             session.perform(Create("/brokers/ids/9", b"x-1:evil:1"))
 
         listed = kafka2011("brokers", "-z", connect, "--json")
-        assert json.loads(listed.stdout) == [
-            {"id": 0, "host": first.host, "port": first.port, "topics": {"clicks": 2}}
-        ]
+        assert json.loads(listed.stdout) == [{"id": 0, "host": first.host, "port": first.port, "topics": {"clicks": 2}}]
         tree = {node["path"]: node for node in json.loads(kafka2011("zk", "tree", "-z", connect, "--json").stdout)}
         assert tree["/brokers/topics/clicks/0"]["ephemeral"] and not tree["/brokers/topics/clicks"]["ephemeral"]
         assert tree["/brokers/topics/clicks/0"]["value"] == "2"

@@ -22,9 +22,7 @@ SELDOM = OPTIONS | {
 def many(topic: str, value: bytes, *, timeout_ms: int = 60_000) -> Struct:
     """A request with a message for each of three partitions."""
     rows = [Struct(index=partition, records=built([value])) for partition in range(3)]
-    return Struct(
-        transactional_id=None, acks=-1, timeout_ms=timeout_ms, topics=[Struct(name=topic, partitions=rows)]
-    )
+    return Struct(transactional_id=None, acks=-1, timeout_ms=timeout_ms, topics=[Struct(name=topic, partitions=rows)])
 
 
 def errors(answer: Struct) -> list[int]:

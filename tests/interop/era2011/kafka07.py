@@ -44,9 +44,7 @@ class Process07:
         log4j.write_text(_LOG4J)
         command = [str(find_java()), *_FLAGS, f"-Dlog4j.configuration=file:{log4j}", "-cp", f"{library()}/*", main]
         with self.out.open("ab") as out, self.err.open("ab") as err:
-            self.process = subprocess.Popen(
-                [*command, *arguments], stdout=out, stderr=err, preexec_fn=die_with_parent
-            )
+            self.process = subprocess.Popen([*command, *arguments], stdout=out, stderr=err, preexec_fn=die_with_parent)
 
     def kill(self) -> None:
         self.process.kill()

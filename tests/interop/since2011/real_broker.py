@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.interop.since2011.real_kafka import jars, run_tool
 from tests.waiting import until
 
-_LOG4J = """log4j.rootLogger=WARN, out
+LOG4J = """log4j.rootLogger=WARN, out
 log4j.appender.out=org.apache.log4j.ConsoleAppender
 log4j.appender.out.layout=org.apache.log4j.PatternLayout
 log4j.appender.out.layout.ConversionPattern=%d %p %c %m%n
@@ -51,7 +51,7 @@ class RealBroker:
         properties |= {name.replace("_", "."): value for name, value in settings.items()}
         self._properties = directory / "server.properties"
         self._properties.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
-        (directory / "log4j.properties").write_text(_LOG4J)
+        (directory / "log4j.properties").write_text(LOG4J)
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> RealBroker:

@@ -18,9 +18,7 @@ from tests.unit.since2011.vectors import T
 @pytest.fixture
 def written(tmp_path: Path) -> Bench:
     """Three segments with transactions, committed and aborted, closed cleanly, then cleaned in part."""
-    config = LogConfig(
-        cleanup_policy=("compact",), segment_bytes=6000, index_interval_bytes=300, segment_ms=10**12
-    )
+    config = LogConfig(cleanup_policy=("compact",), segment_bytes=6000, index_interval_bytes=300, segment_ms=10**12)
     bench = Bench(tmp_path / "clicks-0", config)
     for number in range(200):
         bench.send((b"k%d" % number, b"v%d" % number), at=T + number)

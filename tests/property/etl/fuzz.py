@@ -167,10 +167,19 @@ class Payloads:
         for _ in range(chance.randrange(4)):
             node = {"next": node}
         record = {
-            "timestamp": NOW_MS + chance.randrange(self._span), "s": "x" * chance.randrange(9), "S": None,
-            "n": chance.randrange(9), "inner": {"x": 0.5, "y": b"\xff"}, "items": list(range(chance.randrange(4))),
-            "nothing": [None] * chance.randrange(3), "map": {"k": chance.choice((None, 1, "v"))}, "kind": "B",
-            "day": chance.randrange(40_000), "at": chance.randrange(10**15), "price": None, "flag": True,
+            "timestamp": NOW_MS + chance.randrange(self._span),
+            "s": "x" * chance.randrange(9),
+            "S": None,
+            "n": chance.randrange(9),
+            "inner": {"x": 0.5, "y": b"\xff"},
+            "items": list(range(chance.randrange(4))),
+            "nothing": [None] * chance.randrange(3),
+            "map": {"k": chance.choice((None, 1, "v"))},
+            "kind": "B",
+            "day": chance.randrange(40_000),
+            "at": chance.randrange(10**15),
+            "price": None,
+            "flag": True,
             "node": node,
         }
         return self._registry.encode(number, record | {"price": _decimal(chance.randrange(10**6))})

@@ -309,9 +309,7 @@ def test_a_cancelled_waiter_leaves_and_the_others_are_told(world: World) -> None
     assert len(failures) == 3
 
 
-def test_a_callback_that_fails_keeps_no_other_from_being_told(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_callback_that_fails_keeps_no_other_from_being_told(world: World, caplog: pytest.LogCaptureFixture) -> None:
     """Issue 19 A2: one broken listener is logged as an unhandled error; waiters and other listeners are told."""
     fired: list[str] = []
 

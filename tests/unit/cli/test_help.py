@@ -32,10 +32,31 @@ GROUPS = [(path, command) for path, command in ALL if isinstance(command, click.
 
 # What these print is not a table: a stream, a file, a page, or one line.
 NOT_A_TABLE = {
-    "broker start", "cluster up", "cluster down", "cluster kill", "config sample", "etl report", "log accept",
-    "log salvage", "observatory", "offsets export", "offsets import", "produce", "sim run", "sim shrink",
-    "sim transcript", "claims report", "figures", "lab hint", "lab start", "offsets adopt",
-    "completion", "topics alter", "topics create", "topics delete", "zk start",
+    "broker start",
+    "cluster up",
+    "cluster down",
+    "cluster kill",
+    "config sample",
+    "etl report",
+    "log accept",
+    "log salvage",
+    "observatory",
+    "offsets export",
+    "offsets import",
+    "produce",
+    "sim run",
+    "sim shrink",
+    "sim transcript",
+    "claims report",
+    "figures",
+    "lab hint",
+    "lab start",
+    "offsets adopt",
+    "completion",
+    "topics alter",
+    "topics create",
+    "topics delete",
+    "zk start",
 }
 
 ROOT = Path(__file__).resolve().parents[3]

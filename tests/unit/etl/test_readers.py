@@ -50,9 +50,7 @@ def test_every_reader_finds_events_here_and_dead_rows_there(world: World) -> Non
     messages = sum(len(log.messages) for log in world.logs)
     lost = messages - counts[0][0] - (counts[0][1] - GAPS)
     assert set(counts) == {counts[0]}
-    assert lost == sum(
-        1 for part, a, b in world.now.gaps for offset, _ in world.logs[part].messages if a <= offset < b
-    )
+    assert lost == sum(1 for part, a, b in world.now.gaps for offset, _ in world.logs[part].messages if a <= offset < b)
     assert pa.types.is_date(rows.schema.field("dt").type)
     assert duckdb.sql("SELECT min(dt) FROM rows").fetchall() == [(date(2011, 6, 12),)]
     assert pl.read_delta(uri)["dt"].min() == date(2011, 6, 12)

@@ -51,8 +51,9 @@ def test_the_file_shipped_with_0_7_is_accepted(tmp_path: Path) -> None:
 
     assert config["topic.partition.count.map"] == {"a": 3, "b": 4}
     assert config["log.default.flush.interval.ms"] == 1000
-    assert config.notices == (f"monitoring.period.secs ({file}:20) has no effect: rates are computed by whoever reads "
-                              "/metrics",)
+    assert config.notices == (
+        f"monitoring.period.secs ({file}:20) has no effect: rates are computed by whoever reads /metrics",
+    )
 
 
 @pytest.mark.parametrize(
@@ -100,7 +101,13 @@ def test_properties_as_java_reads_them() -> None:
     text = "# c\n! c\na=1\nb : 2\nc 3\n  d  =  x \\\n    y\ne\nf=\\u0041\\t\\\\\ng\\=h=i\n"
 
     assert list(read_properties(text)) == [
-        (3, "a", "1"), (4, "b", "2"), (5, "c", "3"), (6, "d", "x y"), (8, "e", ""), (9, "f", "A\t\\"), (10, "g=h", "i"),
+        (3, "a", "1"),
+        (4, "b", "2"),
+        (5, "c", "3"),
+        (6, "d", "x y"),
+        (8, "e", ""),
+        (9, "f", "A\t\\"),
+        (10, "g=h", "i"),
     ]
 
 

@@ -65,9 +65,7 @@ def test_a_short_write_that_then_fails_is_cut_back(open_store: OpenStore, monkey
     assert read_all(log) == [b"ab"] * 2
 
 
-@pytest.mark.parametrize(
-    ("step", "error"), [("log.append.before_write", "EIO"), ("log.append.before_write", "EROFS")]
-)
+@pytest.mark.parametrize(("step", "error"), [("log.append.before_write", "EIO"), ("log.append.before_write", "EROFS")])
 def test_a_failed_write_ends_the_partition(open_store: OpenStore, step: str, error: str) -> None:
     """After EIO nothing more is written on that descriptor; flushed data stays readable, other partitions run."""
     store = open_store(num_partitions=2)
@@ -113,9 +111,7 @@ def test_a_failed_sync_is_final(open_store: OpenStore, step: str) -> None:
     assert not (store.directory / CLEAN_SHUTDOWN).exists()
 
 
-def test_a_flush_covers_what_was_appended_when_it_began(
-    open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_flush_covers_what_was_appended_when_it_began(open_store: OpenStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Appends go on during a sync; the mark moves to where the log ended when the sync began (§3.1)."""
     log = appended(open_store().get_or_create("t", 0), 2)
     began, go_on, fsync = threading.Event(), threading.Event(), os.fsync

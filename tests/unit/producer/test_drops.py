@@ -69,8 +69,7 @@ def test_what_was_turned_away_at_the_door_is_no_surprise(broker: PuppetBroker) -
 def test_a_program_that_forgets_to_close_is_told() -> None:
     """Messages still queued when the program ends are named on stderr (issue 22 A1)."""
     program = (
-        "from kafka2011 import Producer\n"
-        f"Producer('{nobody_listens()}', linger_ms=3_600_000).send('clicks', b'x')\n"
+        f"from kafka2011 import Producer\nProducer('{nobody_listens()}', linger_ms=3_600_000).send('clicks', b'x')\n"
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
 

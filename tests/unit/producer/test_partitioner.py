@@ -26,7 +26,7 @@ def test_the_hash_is_javas(text: str, expected: int) -> None:
 
 
 def test_the_partition_of_a_key() -> None:
-    """"test" goes to partition 2 of 4 and 3 of 5, as 0.7 computes it (docs/producer.md)."""
+    """ "test" goes to partition 2 of 4 and 3 of 5, as 0.7 computes it (docs/producer.md)."""
     assert (hash_partitioner("test", 4), hash_partitioner("test", 5)) == (2, 3)
 
 

@@ -25,9 +25,7 @@ TOPIC = (
     b'{"partitions":{"0":[1],"1":[1],"2":[1]},"topic_id":"kDZ7XIn2Q8Sm40oYIF-FOg","adding_replicas":{},'
     b'"removing_replicas":{},"version":3}'
 )
-MOVING = (
-    b'{"partitions":{"0":[3,1,2],"1":[3,1]},"adding_replicas":{"0":[1]},"removing_replicas":{"0":[2]},"version":3}'
-)
+MOVING = b'{"partitions":{"0":[3,1,2],"1":[3,1]},"adding_replicas":{"0":[1]},"removing_replicas":{"0":[2]},"version":3}'
 STATE = b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[1]}'
 CONFIG = (
     b'{"version":1,"config":{"cleanup.policy":"compact,delete","min.insync.replicas":"1","retention.ms":"86400000",'

@@ -45,9 +45,7 @@ def bench(tmp_path: Path, clock: ManualClock) -> Bench:
 def clean(bench: Bench, cleaned_to: int | None = None, most_keys: int = 1000) -> int:
     found = clean_range(bench.log, cleaned_to, bench.clock.wall_ms())
     most_bytes = most_keys * ENTRY_BYTES
-    end, _ = clean_log(
-        bench.log, found.first_dirty, found.first_uncleanable, no_codec, no_codec, most_bytes=most_bytes
-    )
+    end, _ = clean_log(bench.log, found.first_dirty, found.first_uncleanable, no_codec, no_codec, most_bytes=most_bytes)
     return end
 
 

@@ -34,7 +34,11 @@ def test_a_short_demo_adds_up_and_leaves_nothing_behind(tmp_path: Path) -> None:
     place = tmp_path / "demo"
     ran = subprocess.run(
         [*COMMAND, "--for", "8s", "--dir", str(place), "--json"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=170, preexec_fn=die_with_parent,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=170,
+        preexec_fn=die_with_parent,
     )
     assert ran.returncode == 0, ran.stderr + ran.stdout
     summary = json.loads(ran.stdout)

@@ -7,9 +7,9 @@ import brod
 
 verb, host, port, topic = sys.argv[1:5]
 kafka = brod.Kafka(host, int(port))
-if verb == 'publish':
+if verb == "publish":
     kafka.produce(topic, sys.argv[5:], 0)
-elif verb == 'offsets':
+elif verb == "offsets":
     print(json.dumps([list(kafka.offsets(topic, when, 10, 0)) for when in (-1, -2)]))
 else:
     found, offset = [], 0

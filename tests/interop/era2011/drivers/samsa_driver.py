@@ -21,14 +21,14 @@ def read(name, count):
     return found
 
 
-if verb == 'publish':
+if verb == "publish":
     client.produce(topic, 0, sys.argv[5:])
     read(topic, len(sys.argv[5:]))  # nothing acknowledges a produce: wait until it can be read
-elif verb == 'publish-magic-1':
+elif verb == "publish-magic-1":
     client.produce(topic, 0, sys.argv[5:], version=1)
     read(topic, len(sys.argv[5:]))
-elif verb == 'multi':
-    names = [topic + '-a', topic + '-b']
+elif verb == "multi":
+    names = [topic + "-a", topic + "-b"]
     client.multiproduce([(name, 0, sys.argv[5:]) for name in names])
     for name in names:
         read(name, len(sys.argv[5:]))

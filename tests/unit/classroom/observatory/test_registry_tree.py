@@ -28,7 +28,10 @@ def test_the_four_registries_are_read() -> None:
     assert tree.groups["g"]["offsets"] == {"clicks": {"3-0": 120}}
     ephemerals = {path for path, _, owner, _ in tree.nodes if owner}
     assert ephemerals == {
-        "/brokers/ids/3", "/brokers/topics/clicks/3", "/consumers/g/ids/g_h-1-ab", "/consumers/g/owners/clicks/3-0"
+        "/brokers/ids/3",
+        "/brokers/topics/clicks/3",
+        "/consumers/g/ids/g_h-1-ab",
+        "/consumers/g/owners/clicks/3-0",
     }
     watched = {path for path, _, _, bell in tree.nodes if bell}
     assert watched == {"/consumers/g/ids", "/brokers/ids", "/brokers/topics/clicks"}

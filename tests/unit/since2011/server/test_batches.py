@@ -29,8 +29,13 @@ def built(
 ) -> bytes:
     """A batch as kafka-python writes it."""
     builder = DefaultRecordBatchBuilder(
-        magic=2, compression_type=0, is_transactional=False, producer_id=producer[0], producer_epoch=producer[1],
-        base_sequence=producer[2], batch_size=1 << 24,
+        magic=2,
+        compression_type=0,
+        is_transactional=False,
+        producer_id=producer[0],
+        producer_epoch=producer[1],
+        base_sequence=producer[2],
+        batch_size=1 << 24,
     )
     for number, value in enumerate(values):
         builder.append(number, timestamp=1_700_000_000_000, key=key, value=value, headers=[("h", b"v")] if key else [])

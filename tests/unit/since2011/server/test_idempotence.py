@@ -204,9 +204,7 @@ def test_doubt_needs_another_boot_and_unexplained_bytes(tmp_path: Path) -> None:
     assert PartitionJournal(path, log.end + 10, same_boot=False).producers.in_doubt
 
 
-def test_the_file_is_written_anew_when_most_of_it_is_history(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_file_is_written_anew_when_most_of_it_is_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compaction keeps what is remembered and loses nothing a retry needs (§14)."""
     monkeypatch.setattr(producer_journal, "_COMPACT_FROM", 20)
     path, log, clock = tmp_path / "p", FakeLog(), ManualClock(wall_ms=0)

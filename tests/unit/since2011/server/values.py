@@ -21,10 +21,12 @@ def named(case: tuple[ApiKey, int]) -> str:
 def random_body(rng: random.Random, structure: Structure, version: int) -> Struct:
     """A message with every field of ``version`` set; fields of other versions at their defaults."""
     here = {field.name for field in structure.fields if field.in_version(version) and field.tag is None}
-    return Struct(**{
-        field.name: _value(rng, field, version) if field.name in here else default_of(field)
-        for field in structure.fields
-    })
+    return Struct(
+        **{
+            field.name: _value(rng, field, version) if field.name in here else default_of(field)
+            for field in structure.fields
+        }
+    )
 
 
 def _value(rng: random.Random, field: Field, version: int) -> Any:
