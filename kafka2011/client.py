@@ -174,6 +174,10 @@ class BrokerConnection:
             raise AnswerLost(f"{error}; {hint}") from error
         return self._decoded(decode_acked_response, bytes(reply), f"{topic}-{partition} on {self}")
 
+    def ask(self, request: bytes, max_size: int) -> memoryview:
+        """Send one of a plug-in's requests, once; its answer from the error code on."""
+        return self._ask(request, max_size, again=False)
+
     def write(self, *requests: bytes) -> None:
         """Send requests that have no answer; any number of whole frames in one go, without copying them together."""
         connection = self._open()

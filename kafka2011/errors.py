@@ -16,6 +16,8 @@
     │   ├── LogFailed             an earlier disk error; restart the broker
     │   │   └── FlushFailed       appended, then the disk failed            not definite
     │   ├── LogFull               no space; retried by itself when there is space again
+    │   ├── NotServing            this broker does not serve just now; the connection is closed
+    │   ├── TooFewInSync          not held by as many members as it must be
     │   └── LogDirectoryInUse     another process holds the directory
     ├── ConfigError
     ├── ConnectionFailed          could not reach, or lost, a broker        retriable
@@ -129,6 +131,18 @@ class FlushFailed(LogFailed):
 
 class LogFull(LogError):
     """No space left; nothing of the append is kept, reads go on."""
+
+    retriable = True
+
+
+class NotServing(LogError):
+    """This broker does not serve now: another does, or nobody knows. The connection is closed without an answer."""
+
+    retriable = True
+
+
+class TooFewInSync(LogError):
+    """Fewer brokers hold the log than an acknowledgement by all of them asks for; nothing was appended."""
 
     retriable = True
 

@@ -17,7 +17,15 @@ from twisted.python.failure import Failure
 
 from kafka2011.broker.long_work import check_quickly, quick_budget
 from kafka2011.broker.reactor import in_time
-from kafka2011.errors import InvalidRequest, Kafka2011Error, LogCorrupt, LogError, OffsetOutOfRange, WrongPartition
+from kafka2011.errors import (
+    InvalidRequest,
+    Kafka2011Error,
+    LogCorrupt,
+    LogError,
+    NotServing,
+    OffsetOutOfRange,
+    WrongPartition,
+)
 from kafka2011.log.segment import FileSlice
 from kafka2011.wire import (
     EARLIEST,
@@ -113,6 +121,8 @@ def _find(broker: Broker, request: FetchRequest, most: int) -> FileSlice | int:
             counters[request.topic].failed_fetches += 1
         assert error.code is not None
         return error.code
+    except NotServing:
+        raise
     except (Kafka2011Error, OSError) as error:
         # 0.7 answers -1 to anything unforeseen in a fetch: an illegal name, a partition the disk took away.
         if isinstance(error, LogError):
@@ -142,8 +152,12 @@ def acked_produce(broker: Broker, request: AckedProduceRequest, address: str) ->
     """Append and say where; at level 2 only after it is on disk. Not in 2011."""
     if not broker.acks_enabled:
         raise InvalidRequest("request key 100 is off; set produce.acks.enable=true")
+    if request.level is AckLevel.ALL and not broker.visibility.has_copies:
+        raise InvalidRequest("level 3 (all) is for brokers with standbys; ask for level 2")
     data = request.produce.data
     try:
+        if request.level is AckLevel.ALL:
+            broker.visibility.check_copies()
         summary = check_quickly(data, quick_budget())
     except Kafka2011Error as error:
         return (encode_acked_error(error),)
@@ -166,10 +180,12 @@ def _append_acked(
     if request.level is AckLevel.APPENDED:
         return answer
     broker.flush(log)
-    flushed = in_time(
-        broker.reactor, broker.acks_timeout_s, broker.when_flushed(log, end), f"{log.topic}-{log.partition} not flushed"
-    )
-    return flushed.addCallbacks(lambda _: answer, _refused)
+    if request.level is AckLevel.ALL:
+        wait, what = broker.visibility.when_safe(log, end), "not held by all in sync"
+    else:
+        wait, what = broker.when_flushed(log, end), "not flushed"
+    safe = in_time(broker.reactor, broker.acks_timeout_s, wait, f"{log.topic}-{log.partition} {what}")
+    return safe.addCallbacks(lambda _: answer, _refused)
 
 
 def _refused(failure: Failure) -> Answer:

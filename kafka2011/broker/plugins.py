@@ -7,7 +7,7 @@ nothing else about it: it takes part in the life of the broker, not in the way o
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -57,6 +57,16 @@ class Plugin(Protocol):
 
     def collectors(self) -> Sequence[Collector]:
         """What ``/metrics`` shows of it."""
+
+
+class Gate(Protocol):
+    """Decides when a broker serves: until then it holds its logs, and nobody can reach them."""
+
+    def begin(self, serve: Callable[[], Deferred[None]]) -> Deferred[None]:
+        """Begin; fires when the broker is what it can be without serving. ``serve`` is called when it shall serve."""
+
+    def end(self) -> Deferred[None]:
+        """The broker stops: hand over what others go on with."""
 
 
 def installed() -> tuple[dict[str, type[Plugin]], dict[str, ModuleNotFoundError]]:

@@ -12,6 +12,7 @@ buffer.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from twisted.internet.defer import Deferred
@@ -19,22 +20,12 @@ from twisted.internet.interfaces import IAddress
 from twisted.internet.protocol import Factory
 from twisted.python.failure import Failure
 
-from kafka2011.broker import handlers
 from kafka2011.broker.connection import Connection
 from kafka2011.broker.handlers import Answer
 from kafka2011.broker.intake import PRODUCE, Intake
 from kafka2011.broker.sendfile import Outbox
 from kafka2011.errors import Kafka2011Error, WireError
-from kafka2011.wire import (
-    AckedProduceRequest,
-    FetchRequest,
-    MultiFetchRequest,
-    MultiProduceRequest,
-    OffsetsRequest,
-    ProduceRequest,
-    SetSummary,
-    parse_request,
-)
+from kafka2011.wire import MultiProduceRequest, ProduceRequest, SetSummary, parse_request
 
 if TYPE_CHECKING:
     from kafka2011.broker.service import Broker
@@ -55,10 +46,15 @@ class BrokerProtocol(Connection):
         self._waiting = False
         """An answer is not there yet, or it is the turn of others."""
         self._late: Deferred[None] | None = None
+        self.when_gone: list[Callable[[], None]] = []
+        """Called, once each, when the connection is let go of."""
 
     def _let_go(self) -> None:
         super()._let_go()
         self._sets.clear()
+        told, self.when_gone = self.when_gone, []
+        for tell in told:
+            tell()
         if self._late is not None:
             self._late.cancel()
 
@@ -128,25 +124,16 @@ class BrokerProtocol(Connection):
         self._drained()
 
     def _request(self, frame: bytes, outbox: Outbox) -> None:
-        request = parse_request(frame)
         broker = self.broker
-        requests = broker.counters.requests
-        if isinstance(request, FetchRequest):
-            requests["fetch"] += 1
-            outbox.send(handlers.fetch(broker, request))
-        elif isinstance(request, MultiFetchRequest):
-            requests["multifetch"] += 1
-            self._answer(handlers.multifetch(broker, request), outbox)
-        elif isinstance(request, OffsetsRequest):
-            requests["offsets"] += 1
-            outbox.send(handlers.offsets(broker, request))
-        elif isinstance(request, MultiProduceRequest):
-            requests["multiproduce"] += 1
+        request = parse_request(frame, broker.requests.readers)
+        if isinstance(request, MultiProduceRequest):
+            broker.counters.requests["multiproduce"] += 1
             self._sets, self._budget = deque(request.produces), broker.request_budget()
             self._add_sets()
-        elif isinstance(request, AckedProduceRequest):
-            requests["acked_produce"] += 1
-            self._answer(handlers.acked_produce(broker, request, self.address), outbox)
+            return
+        name, answer = broker.requests.handlers[type(request)]
+        broker.counters.requests[name] += 1
+        self._answer(answer(broker, request, self), outbox)
 
     def _answer(self, answer: Answer | Deferred[Answer], outbox: Outbox) -> None:
         """Send an answer, now or when it is there."""

@@ -37,8 +37,10 @@ from kafka2011.broker.long_work import LongWork
 from kafka2011.broker.protocol import BrokerFactory
 from kafka2011.broker.rate_limit import RateLimit
 from kafka2011.broker.reactor import DaemonThreads, DelayedCall, Reactor, every, in_thread, within
+from kafka2011.broker.requests import Requests
 from kafka2011.broker.setup import limit_settings, log_settings
 from kafka2011.broker.tls import tls_options
+from kafka2011.broker.visibility import Visibility
 from kafka2011.broker.watchdog import Watchdog
 from kafka2011.clock import SYSTEM_CLOCK, Clock
 from kafka2011.config import Config
@@ -95,11 +97,18 @@ class Broker:
             n_threads=config.integer("num.threads"),
             early_s=config.integer("log.flush.for.readers.ms") / 1000,
         )
+        self.visibility = Visibility(self._flusher)
+        """How far readers may see; a plug-in may put its own in this place."""
+        self.requests = Requests()
         self._watchdog = Watchdog(clock, self._late)
         self._loops: list[LoopingCall] = []
         self._first_retention: DelayedCall | None = None
         self.doors = Doors(config, reactor, self.tls)
         self._port = 0 if config["port.access"] == "off" else config.integer("port")
+        self.gate: plugins.Gate | None = None
+        """Where a plug-in decides when this broker serves; None: at once."""
+        self.begin_again: Callable[[str], None] = lambda why: reactor.stop()
+        """Called by a plug-in when this broker must end here, and another begin on the same directory."""
         self._plugins = {name: plugin(self) for name, plugin in plugins.wanted(config, self.journal).items()}
 
     @property
@@ -125,7 +134,9 @@ class Broker:
             raise ConfigError(f"cannot use log.dir {self.store.directory}: {why}; choose another") from error
         self.store.on_topic_created(self._topic_created)
         try:
-            self._listen()
+            if self.gate is None:
+                self._listen()
+            self.admin_port = self.doors.open_admin(admin_site(self, self.reactor))
         except ConfigError:
             self.store.close()
             raise
@@ -141,15 +152,20 @@ class Broker:
         )
         self._first_retention = self.reactor.callLater(FIRST_RETENTION_S, self._begin_retention)
         self.running = True
+        return self.gate.begin(self._serve) if self.gate is not None else Deferred.fromCoroutine(self._start_plugins())
+
+    def _serve(self) -> Deferred[None]:
+        """Listen, and start the plug-ins: the gate has opened."""
+        self._listen()
+        return Deferred.fromCoroutine(self._start_plugins())
+
+    async def _start_plugins(self) -> None:
         address, log_dir = self.address, str(self.config["log.dir"])
         self.journal.emit(
             BrokerStarted(broker_id=address.broker_id, host=address.host, port=address.port, log_dir=log_dir)
         )
         for warning in self.doors.without_a_lock():
             self.journal.emit(warning)
-        return Deferred.fromCoroutine(self._start_plugins())
-
-    async def _start_plugins(self) -> None:
         for plugin in self._plugins.values():
             await maybeDeferred(plugin.start)
 
@@ -160,8 +176,10 @@ class Broker:
     async def _stop(self) -> bool:
         if not self.running:
             return True
-        self.running = False
         deadline = self.now() + self.config.integer("shutdown.timeout.ms") / 1000
+        self.running = False
+        if self.gate is not None:
+            await self._within(deadline, [self.gate.end()])
         await self._within(deadline, [maybeDeferred(plugin.stop) for plugin in self._plugins.values()])
         await self._within(deadline, self.doors.close())
         self._takes_appends = False
@@ -302,7 +320,6 @@ class Broker:
             raise ConfigError("port.access=off and no modern.port: nobody could reach this broker")
         if address is not None:
             self._port = self.doors.open(self._port, BrokerFactory(self), address).getHost().port
-        self.admin_port = self.doors.open_admin(admin_site(self, self.reactor))
 
     def _checkpoint(self) -> Deferred[None]:
         return in_thread(self.reactor, self._pool, self.store.maybe_checkpoint)

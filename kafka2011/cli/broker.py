@@ -9,7 +9,7 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
@@ -95,13 +95,12 @@ def start(
     journal = Journal()
     _log(journal, log_format, log_level)
     _raise_file_limit()
-    server = Broker(config, reactor=cast(Reactor, reactor), journal=journal)
-    run = _Run(server, ready_file)
-    server.start().addCallback(run.up).addErrback(run.failed)
-    server.reactor.addSystemEventTrigger("before", "shutdown", run.down)
+    run = _Run(lambda: Broker(config, reactor=cast(Reactor, reactor), journal=journal), ready_file)
+    run.begin()
+    cast(Reactor, reactor).addSystemEventTrigger("before", "shutdown", run.down)
     # The network's thread waits a millisecond, not five, for a thread that computes (an inflating set).
     sys.setswitchinterval(0.001)
-    server.reactor.run()
+    cast(Reactor, reactor).run()
     # Twisted tells of an error that nobody handled when its Deferred is collected: now, or never.
     gc.collect()
     sys.stdout.flush()
@@ -113,10 +112,27 @@ def start(
 class _Run:
     """From the first request to the exit code."""
 
-    def __init__(self, server: Broker, ready_file: Path | None) -> None:
-        self._server, self._ready_file = server, ready_file
-        self._failed = False
+    def __init__(self, make: Callable[[], Broker], ready_file: Path | None) -> None:
+        self._make, self._ready_file = make, ready_file
+        self._server = make()
+        self._failed = self._ending = False
         self.exit_code = 1
+
+    def begin(self) -> None:
+        """Start the broker."""
+        self._server.begin_again = self.again
+        self._server.start().addCallback(self.up).addErrback(self.failed)
+
+    def again(self, why: str) -> None:
+        """End this broker, and begin another on its directory: it has lost the right to go on as it was."""
+        note(f"kafka2011: {why}; beginning again")
+
+        def ended(_: object) -> None:
+            if not self._ending:
+                self._server = self._make()
+                self.begin()
+
+        self._server.stop().addCallback(ended).addErrback(self.failed)
 
     def up(self, _: object) -> None:
         """Say where we listen."""
@@ -143,6 +159,8 @@ class _Run:
 
     def down(self) -> Deferred[None]:
         """Stop the broker; called by the reactor at SIGTERM and SIGINT."""
+
+        self._ending = True
 
         def ended(clean: bool) -> None:
             self.exit_code = 0 if clean and not self._failed else 1

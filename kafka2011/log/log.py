@@ -88,6 +88,16 @@ class Log:
         return self._segments.first.start
 
     @property
+    def visible_offset(self) -> int:
+        """How far readers may see: what is flushed (§3.1)."""
+        return self.flushed_offset
+
+    @property
+    def reach(self) -> int:
+        """No reader can be further than this."""
+        return self.visible_offset
+
+    @property
     def size(self) -> int:
         """Bytes kept, flushed or not."""
         return sum(segment.size for segment in self._segments)
@@ -132,17 +142,20 @@ class Log:
             return start, self.end_offset
 
     def read(self, offset: int, max_size: int) -> FileSlice:
-        """At most ``max_size`` flushed bytes from ``offset`` on, never across a segment (Figure 2).
+        """At most ``max_size`` visible bytes from ``offset`` on, never across a segment (Figure 2).
 
-        At the flushed end the slice is empty; outside [oldest, flushed end] or in a gap raises OffsetOutOfRange.
+        At the visible end the slice is empty; outside [oldest, visible end] or in a gap raises OffsetOutOfRange.
         """
-        segments, flushed = self._segments, self.flushed_offset
-        if not segments.first.start <= offset <= flushed:
+        segments = self._segments
+        if not segments.first.start <= offset <= self.reach:
             raise self._out_of_range(offset)
+        return self._slice(segments, offset, max_size, self.visible_offset)
+
+    def _slice(self, segments: SegmentList, offset: int, max_size: int, upto: int) -> FileSlice:
         segment = segments.holding(offset)
-        size = min(max_size, segment.end - offset, flushed - offset)
+        size = min(max_size, segment.end - offset, upto - offset)
         if size <= 0:
-            if segment.end <= offset < flushed:
+            if segment.end <= offset < upto:
                 raise self._out_of_range(offset)
             return FileSlice(-1, 0, 0)
         try:
@@ -202,11 +215,11 @@ class Log:
         return target
 
     def offsets_before(self, time_ms: int, max_offsets: int) -> list[int]:
-        """Offsets of segment starts (and the flushed end) no newer than ``time_ms``, newest first (docs/log.md)."""
-        flushed = self.flushed_offset
-        pairs = [(s.start, s.last_append_ms) for s in self._segments if s.start <= flushed]
-        if flushed > pairs[-1][0]:
-            pairs.append((flushed, self._clock.wall_ms()))
+        """Offsets of segment starts (and the visible end) no newer than ``time_ms``, newest first (docs/log.md)."""
+        visible = self.visible_offset
+        pairs = [(s.start, s.last_append_ms) for s in self._segments if s.start <= visible]
+        if visible > pairs[-1][0]:
+            pairs.append((visible, self._clock.wall_ms()))
         if time_ms == LATEST:
             upto = len(pairs)
         elif time_ms == EARLIEST:
@@ -306,11 +319,12 @@ class Log:
         self._journal.emit(SegmentRolled(topic=self.topic, partition=self.partition, start=segment.start))
 
     def _too_old_or_too_many(self, by_age: bool) -> tuple[int, str]:
-        """How many of the oldest, and why; nothing above the flushed mark is ever chosen."""
-        flushed = [s for s in self._segments if s.end <= self.flushed_offset]
+        """How many of the oldest, and why; nothing above the visible mark is ever chosen."""
+        visible = self.visible_offset
+        whole = [s for s in self._segments if s.end <= visible]
         keep_ms = self._settings.retention_ms_of(self.topic)
-        old = retention.expired(flushed, self._clock.wall_ms(), keep_ms) if by_age else 0
-        sizes = [segment.size for segment in flushed[old:]]
+        old = retention.expired(whole, self._clock.wall_ms(), keep_ms) if by_age else 0
+        sizes = [segment.size for segment in whole[old:]]
         many = retention.oversize(sizes, self._settings.retention_size_of(self.topic))
         return old + many, "age" if old else "size"
 
@@ -332,4 +346,4 @@ class Log:
             self._health.housekeeping_failed("delete", path, error)
 
     def _out_of_range(self, offset: int) -> OffsetOutOfRange:
-        return OffsetOutOfRange(offset, self.first_offset, self.flushed_offset, f"{self.topic}-{self.partition}")
+        return OffsetOutOfRange(offset, self.first_offset, self.visible_offset, f"{self.topic}-{self.partition}")

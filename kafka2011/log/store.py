@@ -55,6 +55,8 @@ class LogStore:
         self.offline: dict[TopicPartition, LogCorrupt] = {}
         # Only added to, by one thread at a time; ``list`` of it is one step for the others.
         self._logs: dict[tuple[str, int], Log] = {}
+        self.kind_of_log: Callable[..., Log] = Log
+        """What makes a log; a plug-in that decides how far readers may see puts its own kind here, before ``open``."""
         self._names: dict[str, int] = {}
         """Every topic there is, with its number of partitions: what the limits count."""
         self._n_partitions = 0
@@ -296,7 +298,7 @@ class LogStore:
         return Recovery(where, self.directory / str(where), self.settings, self.clock, self.journal)
 
     def _opened(self, where: TopicPartition, loaded: Loaded) -> Log:
-        log = Log(
+        log = self.kind_of_log(
             where.topic,
             where.partition,
             self.directory / str(where),

@@ -6,6 +6,8 @@ Paper: §3, §3.1. Pure: nothing here opens a file or a socket, and any bytes gi
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
+from typing import Any
 
 from kafka2011.errors import InvalidRequest
 from kafka2011.wire import acked_produce, fetch, multifetch, multiproduce, offsets, produce
@@ -25,23 +27,27 @@ from kafka2011.wire.reading import MessageAndOffset, ReadSet, decode_set, read_s
 
 Request = ProduceRequest | FetchRequest | MultiFetchRequest | MultiProduceRequest | OffsetsRequest | AckedProduceRequest
 
+READERS: dict[int, Callable[[bytes, int], Any]] = {
+    produce.KEY: lambda data, pos: produce.read_produce(data, pos)[0],
+    fetch.KEY: lambda data, pos: fetch.read_fetch(data, pos)[0],
+    multifetch.KEY: multifetch.read_multifetch,
+    multiproduce.KEY: multiproduce.read_multiproduce,
+    offsets.KEY: offsets.read_offsets,
+    acked_produce.KEY: acked_produce.read_acked_produce,
+}
+"""What reads the body of each request, by its key."""
 
-def parse_request(data: bytes) -> Request:
-    """Read a request frame: key and body, without the size. Bytes after the body are ignored (docs/protocol.md)."""
+
+def parse_request(data: bytes, readers: dict[int, Callable[[bytes, int], Any]] = READERS) -> Any:
+    """Read a request frame: key and body, without the size. Bytes after the body are ignored (docs/protocol.md).
+
+    The result is a ``Request``, or what a reader that was added returns.
+    """
     try:
         (key,) = I16.unpack_from(data)
-        if key == produce.KEY:
-            return produce.read_produce(data, 2)[0]
-        if key == fetch.KEY:
-            return fetch.read_fetch(data, 2)[0]
-        if key == multifetch.KEY:
-            return multifetch.read_multifetch(data, 2)
-        if key == multiproduce.KEY:
-            return multiproduce.read_multiproduce(data, 2)
-        if key == offsets.KEY:
-            return offsets.read_offsets(data, 2)
-        if key == acked_produce.KEY:
-            return acked_produce.read_acked_produce(data, 2)
+        reader = readers.get(key)
+        if reader is not None:
+            return reader(data, 2)
     except struct.error:
         raise InvalidRequest(f"a request of {len(data)} bytes that ends before its fields do") from None
     raise InvalidRequest(f"request key {key}; known are 0 to 4, and {acked_produce.KEY} (acknowledged produce)")
@@ -51,6 +57,7 @@ __all__ = [
     "DEFAULT_LIMITS",
     "EARLIEST",
     "LATEST",
+    "READERS",
     "AckLevel",
     "AckedProduceRequest",
     "Budget",

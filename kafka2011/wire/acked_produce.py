@@ -3,11 +3,11 @@
 Paper: §3.2/§4 leave it open ("no acknowledgement from the broker"); whether a message was lost cannot be judged
 without one. See docs/paper-vs-code.md.
 
-    request   i16 level (1 = appended, 2 = flushed) | PRODUCE body
+    request   i16 level (1 = appended, 2 = flushed, 3 = held by all in sync) | PRODUCE body
     answer    i32 size | i16 error | i64 first offset | i64 next offset       (both -1 on an error)
 
-Errors are 0.7's codes and 100 to 106 below. After 105 and 106 the set was appended, and it is not known whether it is
-on disk; after every other error nothing was appended.
+Level 3 is for brokers with standbys (docs/since-2011.md). Errors are 0.7's codes and 100 to 107 below. After 105 and
+106 the set was appended, and it is not known whether it is safe; after every other error nothing was appended.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from kafka2011.errors import (
     LogFull,
     MessageTooLarge,
     RequestTimedOut,
+    TooFewInSync,
 )
 from kafka2011.wire.fields import I16, error_of, frame
 from kafka2011.wire.produce import ProduceRequest, read_produce
@@ -41,6 +42,7 @@ _ERRORS: dict[int, type[Kafka2011Error]] = BY_CODE | {
     104: IllegalTopicName,
     105: FlushFailed,
     106: RequestTimedOut,
+    107: TooFewInSync,
 }
 _CODES = {kind: code for code, kind in _ERRORS.items()}
 
@@ -50,6 +52,7 @@ class AckLevel(IntEnum):
 
     APPENDED = 1
     FLUSHED = 2
+    ALL = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +70,8 @@ class AckedProduceRequest:
 def read_acked_produce(data: bytes, pos: int) -> AckedProduceRequest:
     """Read the body at ``pos``."""
     (level,) = I16.unpack_from(data, pos)
-    if level not in (AckLevel.APPENDED, AckLevel.FLUSHED):
-        raise InvalidRequest(f"acknowledgement level {level} is not 1 (appended) or 2 (flushed)")
+    if level not in (AckLevel.APPENDED, AckLevel.FLUSHED, AckLevel.ALL):
+        raise InvalidRequest(f"acknowledgement level {level} is not 1 (appended), 2 (flushed) or 3 (all)")
     produce, _ = read_produce(data, pos + 2)
     return AckedProduceRequest(AckLevel(level), produce)
 

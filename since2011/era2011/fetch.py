@@ -40,7 +40,7 @@ class Wanted2011:
     @property
     def available(self) -> int:
         """Bytes that can be read from the offset asked for."""
-        return 0 if self.log is None or self.error else max(self.log.flushed_offset - self.request.offset, 0)
+        return 0 if self.log is None or self.error else max(self.log.visible_offset - self.request.offset, 0)
 
     def look(self, modern: ModernBroker) -> None:
         """See what there is, without reading."""
@@ -49,7 +49,7 @@ class Wanted2011:
             modern.check_leader_epoch(self.request.leader_epoch)
             self.key = TopicPartition(self.topic, modern.local_partition(self.topic, self.request.index))
             self.log = modern.broker.store.get(self.topic, self.key.partition)
-            first, end = (self.log.oldest_offset, self.log.flushed_offset) if self.log else (0, 0)
+            first, end = (self.log.oldest_offset, self.log.reach) if self.log else (0, 0)
             if not first <= self.request.offset <= end:
                 raise OffsetOutOfRange(self.request.offset, first, end, str(self.key))
         except Kafka2011Error as error:
@@ -59,7 +59,7 @@ class Wanted2011:
         """Its part of the answer."""
         if self.error:
             return Struct(index=self.request.index, error=self.error, aborted=[], records=b"")
-        end = self.log.flushed_offset if self.log else 0
+        end = self.log.visible_offset if self.log else 0
         return Struct(
             index=self.request.index,
             error=ErrorCode.NONE,

@@ -119,7 +119,7 @@ class Intake:
         log = appended.log
         if log.flushed_offset < appended.end:
             self._broker.flush(log)
-        waits = [self._broker.when_flushed(log, appended.end)]
+        waits = [self._broker.visibility.when_safe(log, appended.end)]
         if appended.journal is not None:
             waits.append(self._syncs[appended.journal].when_synced())
         return in_time(self._broker.reactor, timeout_s, all_of(waits), f"{log.topic}-{log.partition} not flushed")

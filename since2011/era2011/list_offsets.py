@@ -27,7 +27,7 @@ def offset_2011(modern: ModernBroker, topic: str, index: int, leader_epoch: int,
 
 def _offset_at(log: Log | None, time_ms: int) -> tuple[int, int]:
     if time_ms == LATEST:
-        return _NO_TIME, log.flushed_offset if log else 0
+        return _NO_TIME, log.visible_offset if log else 0
     if time_ms == EARLIEST:
         return _NO_TIME, log.first_offset if log else 0
     if time_ms < 0:
@@ -42,4 +42,4 @@ def end_of_epoch_2011(modern: ModernBroker, topic: str, index: int, current_epoc
     """Leaders never change here: epoch 0 lasts to the end of the log."""
     modern.check_leader_epoch(current_epoch)
     log = modern.broker.store.get(topic, modern.local_partition(topic, index))
-    return (0, log.flushed_offset if log else 0) if epoch == 0 else (-1, -1)
+    return (0, log.visible_offset if log else 0) if epoch == 0 else (-1, -1)

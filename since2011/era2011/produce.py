@@ -67,6 +67,8 @@ async def _unpacked(modern: ModernBroker, call: Call, partitions: list[bytes]) -
 def _append(modern: ModernBroker, call: Call, row: Row, found: Found) -> Appended:
     if isinstance(found, Kafka2011Error):
         raise found
+    if call.body.acks == ALL:
+        modern.broker.visibility.check_copies()
     for one in found:
         _check(call, one.batch, len(found))
         _tell_what_is_not_kept(modern, call, row.topic, one.batch)

@@ -123,7 +123,7 @@ class ModernBroker:
         self._rows: dict[str, tuple[BrokerPartition, ...]] | None = None
         """What the registry says of all topics; None without ZooKeeper, then this broker's own are all there are."""
         self._view: ClusterView | None = None
-        broker.on_flushed(self.delayed_fetches.flushed)
+        broker.visibility.on_moved(self.delayed_fetches.flushed)
 
     def offer(self, services: Iterable[Service]) -> None:
         """Answer the requests of these services, too."""

@@ -9,8 +9,10 @@ from kafka2011.errors import (
     Kafka2011Error,
     LogError,
     MessageTooLarge,
+    NotServing,
     OffsetOutOfRange,
     RequestTimedOut,
+    TooFewInSync,
     TooManyTopics,
     WrongPartition,
 )
@@ -38,6 +40,8 @@ _CODES: tuple[tuple[type[Kafka2011Error], ErrorCode], ...] = (
     (WrongPartition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     (IllegalTopicName, ErrorCode.INVALID_TOPIC),
     (TooManyTopics, ErrorCode.POLICY_VIOLATION),
+    (TooFewInSync, ErrorCode.NOT_ENOUGH_REPLICAS),
+    (NotServing, ErrorCode.NOT_LEADER_OR_FOLLOWER),
     (LogError, ErrorCode.KAFKA_STORAGE_ERROR),
     (RequestTimedOut, ErrorCode.REQUEST_TIMED_OUT),
 )

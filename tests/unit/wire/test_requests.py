@@ -71,11 +71,11 @@ def test_every_cut_is_refused(request_: ProduceRequest) -> None:
         struct.pack(">hh", 2, 32767) + bytes(100),
         struct.pack(">hh1siqi", 4, 1, b"t", 0, -1, -1),
         struct.pack(">hh2siqi", 1, 2, b"\xff\xfe", 0, 0, 1),
-        struct.pack(">hhh1sii", 100, 3, 1, b"t", 0, 0),
+        struct.pack(">hhh1sii", 100, 4, 1, b"t", 0, 0),
     ],
     ids=[
         "null topic", "long topic", "negative set", "huge set", "negative multifetch", "negative multiproduce",
-        "promised fetches", "negative offsets", "not utf-8", "ack level 3",
+        "promised fetches", "negative offsets", "not utf-8", "ack level 4",
     ],
 )  # fmt: skip
 def test_impossible_fields(body: bytes) -> None:
