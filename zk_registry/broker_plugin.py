@@ -71,6 +71,8 @@ class ZooKeeperPlugin:
                 f"hostname {broker.address.host!r} cannot be registered: 0.7's readers split the entry at colons; "
                 "set hostname to a name or an IPv4 address"
             )
+        self.elects = False
+        """Whether another plug-in holds the broker's own node, by an election in this session."""
         self._session = session_of(self._config, journal=broker.journal, create_chroot=True)
         self.registry = BrokerRegistry(self._session, journal=broker.journal)
         self._registration: Registration | None = None
@@ -80,6 +82,11 @@ class ZooKeeperPlugin:
         self._stopping = threading.Event()
         self._started: Deferred[None] = Deferred()
         self._worker = threading.Thread(target=self._work, name="zookeeper-registration", daemon=True)
+
+    @property
+    def session(self) -> ZooKeeperSession:
+        """The session whose nodes are this broker's."""
+        return self._session
 
     def start(self) -> Deferred[None]:
         """Register; fires when that is done, fails if ZooKeeper cannot be reached or the id is taken."""
@@ -91,6 +98,7 @@ class ZooKeeperPlugin:
             started_ms=SYSTEM_CLOCK.wall_ms(),
             journal=self._broker.journal,
             on_doubt=self._wake.set,
+            has_id=self.elects,
         )
         for topic in self._broker.store.topics():
             self._registration.announce(topic, self._broker.store.partition_count(topic))

@@ -10,6 +10,8 @@
 | /consumers/<group>/offsets/<topic>/<broker id>-<partition> | persistent | consumer | next offset to read |
 | /kafka2011/modern/<broker id> | ephemeral | broker | <host>:<port> of today's protocol (not in 2011) |
 | /kafka2011/admin/<broker id> | ephemeral | broker | <host>:<port> of its read-only HTTP (not in 2011) |
+| /kafka2011/standby/<broker id> | persistent | leader | which members of the broker are in sync (not in 2011) |
+| /kafka2011/standby/<broker id>/members/<member> | ephemeral | member | its disk, <host>:<port> of its read-only HTTP |
 | /kafka2011/rows/<topic> | persistent | broker | the topic's partitions in the order today's clients number them |
 
 Values are text. Parents are persistent and hold nothing.
@@ -29,6 +31,7 @@ CONSUMERS = "/consumers"
 MODERN = "/kafka2011/modern"
 ADMIN = "/kafka2011/admin"
 ROWS = "/kafka2011/rows"
+STANDBY = "/kafka2011/standby"
 
 SHARED_PARENTS = ("/consumers", "/kafka2011")
 """Parents under which clients with different credentials create their own nodes."""
@@ -56,6 +59,10 @@ def modern_address(broker: int) -> str:
 
 def admin_address(broker: int) -> str:
     return f"{ADMIN}/{broker}"
+
+
+def standby(broker: int) -> str:
+    return f"{STANDBY}/{broker}"
 
 
 def partition_row(topic_name: str) -> str:

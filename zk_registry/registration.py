@@ -60,13 +60,19 @@ class Registration:
         clock: Clock = SYSTEM_CLOCK,
         is_alive: Callable[[BrokerAddress], bool] = answers,
         on_doubt: Callable[[], None] = lambda: None,
+        has_id: bool = False,
     ) -> None:
-        """``on_doubt`` is called, in any thread, when ``reconcile`` may have something to do."""
+        """``on_doubt`` is called, in any thread, when ``reconcile`` may have something to do.
+
+        With ``has_id`` the broker's own node is held already, by somebody who was elected in this session.
+        """
         self._session, self._address = session, address
         self._journal, self._clock, self._is_alive = journal or Journal(), clock, is_alive
         self._id_path = paths.broker_id(address.broker_id)
         self._lock = threading.Lock()
         self._wanted: dict[str, bytes] = {self._id_path: encode_broker(address.host, address.port, started_ms)}
+        if has_id:
+            del self._wanted[self._id_path]
         self._topics: dict[str, int] = {}
         self._written: dict[str, bytes] = {}
         self._doubted: set[str] = set()

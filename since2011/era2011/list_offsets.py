@@ -27,7 +27,7 @@ def offset_2011(modern: ModernBroker, topic: str, index: int, leader_epoch: int,
 
 def _offset_at(log: Log | None, time_ms: int) -> tuple[int, int]:
     if time_ms == LATEST:
-        return _NO_TIME, log.visible_offset if log else 0
+        return _NO_TIME, log.offsets_before(LATEST, 1)[0] if log else 0
     if time_ms == EARLIEST:
         return _NO_TIME, log.first_offset if log else 0
     if time_ms < 0:

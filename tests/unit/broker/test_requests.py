@@ -19,7 +19,7 @@ class _Asked:
 def test_a_further_kind_is_known_to_its_own_port_only() -> None:
     """A plug-in adds requests; the wire itself still knows 0.7's five and the acknowledged produce (D23)."""
     requests = Requests()
-    requests.add(321, "ask", _Asked, lambda data, pos: _Asked(data[pos:]), lambda broker, request, client: [request.body])
+    requests.add(321, "ask", _Asked, lambda data, pos: _Asked(data[pos:]), lambda _, request, client: [request.body])
 
     assert parse_request(b"\x01\x41hello", requests.readers) == _Asked(b"hello")
     assert requests.handlers[_Asked][0] == "ask"
