@@ -15,7 +15,10 @@ from classroom.cluster.processes import write_ready
 from classroom.demo.deliveries import Ledger
 from classroom.demo.events import SCHEMAS
 from classroom.demo.journal_file import journal_to
-from consumers.group_protocol.member import Member
+from consumers.group_protocol.member import Consumer, ConsumerRecord
+from kafka2011.types import BrokerPartition, TopicPartition
+from kafka2011.wire import encode_set
+from since2011.client.cluster import Cluster
 from zk_registry.brokers import BrokerRegistry
 from zk_registry.session import ZooKeeperSession
 
@@ -37,26 +40,46 @@ def main(zookeeper: str, group: str, name: str, directory: Path, ready_file: str
     session.start()
     try:
         registry = BrokerRegistry(session)
-        modern = [(address.host, address.port) for address in registry.modern_addresses().values()]
-        brokers = list(registry.brokers().values())
+        bootstrap = [(address.host, address.port) for address in registry.modern_addresses().values()]
     finally:
         session.close()
-    with Member(
-        group,
-        modern=modern,
-        brokers=brokers,
+    places = Places(bootstrap)
+    with Consumer(
+        bootstrap_servers=bootstrap,
+        group_id=group,
         client_id=name,
-        assignor="cooperative-sticky",
-        session_ms=6_000,
-        heartbeat_ms=1_000,
-        auto_commit_s=1.0,
+        partition_assignment_strategy="cooperative-sticky",
+        session_timeout_ms=6_000,
+        heartbeat_interval_ms=1_000,
+        auto_commit_interval_ms=1_000,
+        auto_offset_reset="earliest",
         journal=journal,
-    ) as member:
-        member.subscribe(SCHEMAS)
+    ) as consumer:
+        consumer.subscribe(SCHEMAS)
         write_ready(ready_file, {})
         while not over.is_set():
-            for message in member.poll(0.5):
-                ledger.write(message.topic, str(message.place), message.offset)
+            for record in consumer.poll(0.5):
+                ledger.write(record.topic, str(places.of(record)), first_byte(record))
+
+
+def first_byte(record: ConsumerRecord) -> int:
+    """The 2011 offset of a message whose record is numbered by its last byte (docs/modern-port.md)."""
+    return record.offset + 1 - len(encode_set([record.value or b""]))
+
+
+class Places:
+    """The registries' names of partitions, by today's numbers."""
+
+    def __init__(self, bootstrap: list[tuple[str, int]]) -> None:
+        self._cluster = Cluster(bootstrap, client_id="demo-places")
+        self._known: dict[TopicPartition, BrokerPartition] = {}
+
+    def of(self, record: ConsumerRecord) -> BrokerPartition:
+        """Which broker holds the record, and under which number there."""
+        partition = TopicPartition(record.topic, record.partition)
+        if partition not in self._known:
+            self._known |= self._cluster.topics(SCHEMAS).places
+        return self._known[partition]
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from classroom.figures.drawing import BLUE, GREEN, INK, ORANGE, RED, SOFT, Sheet
-from consumers.group_protocol.member.member import Member
+from consumers.group_protocol.member import Consumer
 from kafka2011.client import BrokerConnection
 from kafka2011.clock import SYSTEM_CLOCK
 from kafka2011.testing import BrokerProcess
@@ -119,15 +119,21 @@ def draw() -> str:
             for partition in range(4):
                 connection.produce(TOPIC, partition, encode_set([b"hello"]))
         try:
-            _scene(door.port, f"{broker.host}:{broker.port}")
+            _scene(door.port)
         finally:
             door.close()
     return picture(door.seen)
 
 
-def _scene(port: int, broker: str) -> None:
-    def member(name: str) -> Member:
-        made = Member(GROUP, modern=f"127.0.0.1:{port}", brokers=broker, client_id=name, heartbeat_ms=400)
+def _scene(port: int) -> None:
+    def member(name: str) -> Consumer:
+        made = Consumer(
+            bootstrap_servers=f"127.0.0.1:{port}",
+            group_id=GROUP,
+            client_id=name,
+            heartbeat_interval_ms=400,
+            auto_offset_reset="earliest",
+        )
         made.subscribe([TOPIC])
         return made
 
@@ -140,12 +146,12 @@ def _scene(port: int, broker: str) -> None:
     bob.close()
 
 
-def _poll_until(members: Iterable[Member], done: object) -> None:
+def _poll_until(members: Iterable[Consumer], done: object) -> None:
     """Poll as applications do, each in its own time, until it is done and two heartbeats later."""
     assert callable(done)
     over = threading.Event()
 
-    def work(member: Member) -> None:
+    def work(member: Consumer) -> None:
         while not over.is_set():
             member.poll(0.05)
 

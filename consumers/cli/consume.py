@@ -16,6 +16,7 @@ from consumers.admin import Groups
 from consumers.algorithm1.assign import RULES
 from consumers.algorithm1.consumer import Consumer
 from consumers.algorithm1.editions import EDITIONS
+from consumers.cli.consume_modern import Reading, consume_modern
 from consumers.events import FetcherWaiting
 from consumers.simple import SimpleConsumer
 from kafka2011.cli.message_format import Render, choose_format
@@ -27,7 +28,6 @@ from kafka2011.errors import WireError
 from kafka2011.events import Entry, log_lines
 from kafka2011.types import BrokerPartition
 from kafka2011.wire import MessageAndOffset
-from since2011.cli.consume import consume_modern
 from since2011.cli.record_format import choose_format as choose_record_format
 
 _POLL_S = 0.1
@@ -54,7 +54,8 @@ _POLL_S = 0.1
               "for all its members: as Kafka 0.7 does (the default), or exact fractions in numeric order.")
 @click.option("-f", "--format", "template", metavar="FORMAT", help="%t %p %o %n %s %x %S, and \\n \\t.")
 @click.option("--json", "json_lines", is_flag=True, help="One JSON object per message.")
-@click.option("-m", "--modern", metavar="HOST:PORT[,…]", help="Read a modern topic, all of it or -p, without a group.")
+@click.option("-m", "--modern", metavar="HOST:PORT[,…]",
+              help="Through today's protocol: alone, all of the topic or -p, or with --group as one of the group.")
 @click.option("-K", "--key-delimiter", metavar="TEXT", help="With -m: print KEY TEXT VALUE.")
 @click.option("--committed", is_flag=True, help="With -m: nothing of transactions that were aborted or are open.")
 @click.option("-v", "--verbose", is_flag=True, help="Also say on stderr what happens: rebalances, claims, commits.")
@@ -88,6 +89,7 @@ def consume(
     kafka2011 consume --whitelist 'audit.*' --group watch -v
     kafka2011 consume clicks --offset -5 --timeout 1         by offset from one broker: the last five
     kafka2011 consume clicks -m 127.0.0.1:9192 -o @1700000000000 -f '%k %T %h %s\\n'
+    kafka2011 consume clicks -m 127.0.0.1:9192 -g billing    share clicks with any other client of the group
     """
     topic = topic or topic_option
     if sum(choice is not None for choice in (topic, whitelist, blacklist)) != 1:
@@ -96,13 +98,15 @@ def consume(
         raise click.UsageError("-K and --committed need --modern: 2011 has no keys and no transactions")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if modern is not None:
-        if topic is None or group is not None:
-            raise click.UsageError("--modern reads one topic, without a group")
+        if topic is None:
+            raise click.UsageError("--modern reads one topic")
         given = click.get_current_context().get_parameter_source("partition")
         one = partition if given is click.core.ParameterSource.COMMANDLINE else None
+        if group is not None and (one is not None or offset is not None):
+            raise click.UsageError("a group shares the partitions and keeps the offsets: no -p and no -o with --group")
         show = choose_record_format(template, json_lines, key_delimiter)
-        where = offset or ("begin" if from_beginning else "end")
-        consume_modern(modern, topic, one, where, count, timeout_s, committed, show)
+        where = offset or ("begin" if from_beginning or group else "end")
+        consume_modern(modern, Reading(topic, one, where, count, timeout_s, committed, group), show)
         return
     render = choose_format(template, json_lines)
     if offset is not None:

@@ -10,11 +10,32 @@ import json
 import os
 import re
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import click
 
-from since2011.wire.records import Record
+from since2011.wire.records import Header
+
+
+class Record(Protocol):
+    """What is shown of a record, whoever read it."""
+
+    @property
+    def offset(self) -> int: ...
+
+    @property
+    def timestamp(self) -> int: ...
+
+    @property
+    def key(self) -> bytes | None: ...
+
+    @property
+    def value(self) -> bytes | None: ...
+
+    @property
+    def headers(self) -> Sequence[Header]: ...
+
 
 Render = Callable[[str, int, Record], bytes]
 _FIELD = re.compile(r"[%\\].", re.DOTALL)

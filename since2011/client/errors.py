@@ -30,3 +30,10 @@ class CommitRefused(GroupError):
     """Offsets were not stored: the partitions belong to somebody else by now, or are about to."""
 
     retriable = True
+
+
+class CommitNotStored(Kafka2011Error):
+    """Offsets were not stored, or it is not known; nothing is lost, a later commit makes up for it."""
+
+    retriable = True
+    definite = False

@@ -99,6 +99,9 @@ class Metadata:
         if answer.brokers:
             self.brokers = self.bootstrap | {one.id: (one.host, one.port) for one in answer.brokers}
         incomplete = False
+        if self._wanted is None:
+            there = {topic.name for topic in answer.topics}
+            self.topics = {name: places for name, places in self.topics.items() if name in there}
         for topic in answer.topics:
             if topic.name is None:
                 continue

@@ -1,20 +1,17 @@
-"""Write and read records through the modern port: what ``kafka2011 produce -m`` and ``consume -m`` need."""
+"""Write records through the modern port: what ``kafka2011 produce -m`` needs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
 from kafka2011.errors import ConnectionFailed, Kafka2011Error
 from since2011.client.connection import ModernConnection
 from since2011.wire.codec import NO_UUID, ApiKey, Struct
-from since2011.wire.compression import compress, decompress
+from since2011.wire.compression import compress
 from since2011.wire.error_codes import ErrorCode
-from since2011.wire.record_batch import headers
-from since2011.wire.records import Record, decode_records, encode_records
+from since2011.wire.records import Record, encode_records
 
-MAX_INFLATED = 64 << 20
-_PRODUCE, _FETCH, _LIST_OFFSETS, _METADATA = 9, 12, 7, 12
-LATEST, EARLIEST = -1, -2
+_PRODUCE, _METADATA = 9, 12
 
 
 class RequestRefused(Kafka2011Error):
@@ -69,29 +66,6 @@ class RecordClient:
             raise RequestRefused(f"{self.topic}-{partition}", found.error, found.error_message)
         return int(found.base_offset)
 
-    def offset(self, partition: int, timestamp: int, *, committed: bool = False) -> int:
-        """Where the partition begins (-2), ends (-1), or was at a time; -1 if nothing is that late."""
-        row = Struct(index=partition, timestamp=timestamp, leader_epoch=-1)
-        topics = [Struct(name=self.topic, partitions=[row])]
-        body = Struct(replica_id=-1, isolation=int(committed), topics=topics)
-        found = self._leader(partition).ask(ApiKey.LIST_OFFSETS, _LIST_OFFSETS, body).topics[0].partitions[0]
-        if found.error:
-            raise RequestRefused(f"{self.topic}-{partition}", found.error)
-        return int(found.offset)
-
-    def fetch(self, partition: int, offset: int, *, wait_ms: int = 500, committed: bool = False) -> Iterator[Record]:
-        """The records from ``offset`` on that are there, or come within the time; those that count, markers not."""
-        row = Struct(index=partition, leader_epoch=-1, offset=offset, last_epoch=-1, log_start=-1, max_bytes=1 << 20)
-        body = Struct(
-            replica_id=-1, max_wait_ms=wait_ms, min_bytes=1, max_bytes=1 << 20, isolation=int(committed), session_id=0,
-            session_epoch=-1, topics=[Struct(name=self.topic, partitions=[row])], forgotten=[], rack="",
-        )  # fmt: skip
-        found = self._leader(partition).ask(ApiKey.FETCH, _FETCH, body).topics[0].partitions[0]
-        if found.error:
-            raise RequestRefused(f"{self.topic}-{partition} at offset {offset}", found.error)
-        aborted = sorted((one.first_offset, one.producer_id) for one in found.aborted or ())
-        return _records(found.records or b"", offset, aborted)
-
     def _anybody(self) -> ModernConnection:
         failure: Kafka2011Error = ConnectionFailed("no address was given")
         for address in self._bootstrap:
@@ -111,21 +85,3 @@ class RecordClient:
         if found is None:
             found = self._connections[address] = ModernConnection(*address, client_id=self._client_id)
         return found
-
-
-def _records(data: bytes, offset: int, aborted: Iterable[tuple[int, int]]) -> Iterator[Record]:
-    """What an application sees of fetched bytes: no markers, nothing aborted, nothing before ``offset``."""
-    left = list(aborted)
-    gone: set[int] = set()
-    for position, header in headers(data):
-        while left and left[0][0] <= header.last_offset:
-            gone.add(left.pop(0)[1])
-        if header.control:
-            gone.discard(header.producer_id)
-            continue
-        if header.transactional and header.producer_id in gone:
-            continue
-        batch = data[position : position + header.size]
-        for record in decode_records(batch, header, lambda codec, body: decompress(codec, body, MAX_INFLATED)):
-            if record.offset >= offset:
-                yield record

@@ -10,6 +10,7 @@ See docs/group-protocol.md.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum, auto
 
 from consumers.group_protocol.assignors import Candidate, assignor
@@ -21,6 +22,7 @@ from consumers.group_protocol.subscription import (
     encode_assignment,
     sticky_user_data,
 )
+from kafka2011.clock import SYSTEM_CLOCK, Clock
 from kafka2011.errors import ConnectionFailed, RequestTimedOut
 from since2011.client.cluster import Cluster, check
 from since2011.client.connection import ModernConnection
@@ -43,16 +45,16 @@ class Phase(Enum):
 class ClassicMembership(Membership):
     """See the module. Thread: as its base."""
 
-    def __init__(self, settings: Settings, cluster: Cluster) -> None:
+    def __init__(self, settings: Settings, cluster: Cluster, clock: Clock = SYSTEM_CLOCK) -> None:
         self._assignor = assignor(settings.assignor)
         self._phase = Phase.OUT
         self._id, self._generation = "", -1
         self._must_join, self._lost = True, False
         self._let_go = True
-        self._counts: dict[str, int] | None = None
+        self._counts: Mapping[str, int] | None = None
         self._control: ModernConnection | None = None
         self._not_before = 0.0
-        super().__init__(settings, cluster)
+        super().__init__(settings, cluster, clock)
 
     def credentials(self) -> tuple[str, int, int]:
         with self.lock:

@@ -14,7 +14,7 @@ class Listener:
     """Override what matters. Called in the thread that polls, before anything of the change takes effect for others."""
 
     def assigned(self, partitions: Sequence[TopicPartition]) -> None:
-        """These are ours now; positions are known."""
+        """These are ours now; a seek in here counts."""
 
     def revoked(self, partitions: Sequence[TopicPartition]) -> None:
         """These are about to go to others: the last chance to commit."""

@@ -8,14 +8,15 @@ member leaves the group by itself, and joins again at the next poll.
 from __future__ import annotations
 
 import threading
+import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from kafka2011.clock import SYSTEM_CLOCK, Clock
 from kafka2011.errors import ConnectionFailed, Kafka2011Error, RequestTimedOut
 from kafka2011.types import TopicPartition
-from since2011.client.cluster import Cluster, Topics
+from since2011.client.cluster import Cluster
 from since2011.client.connection import ModernConnection
 from since2011.wire.codec import ApiKey, Struct
 
@@ -45,12 +46,23 @@ class Change:
     lost: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class KnownTopics:
+    """What the metadata tells of the topics a member wants."""
+
+    counts: Mapping[str, int] = field(default_factory=dict)
+    ids: Mapping[str, uuid.UUID] = field(default_factory=dict)
+
+    def name_of(self, topic_id: uuid.UUID) -> str | None:
+        return next((name for name, known in self.ids.items() if known == topic_id), None)
+
+
 class Membership(ABC):
     """Thread: ``advance``, ``applied`` and ``leave`` in the application's; ``_beat`` in its own."""
 
     def __init__(self, settings: Settings, cluster: Cluster, clock: Clock = SYSTEM_CLOCK) -> None:
         self.settings, self.cluster, self.clock = settings, cluster, clock
-        self.topics: Callable[[], Topics] = lambda: Topics({}, {}, {})
+        self.topics: Callable[[], KnownTopics] = KnownTopics
         """What the cluster has of the subscribed topics; set by whoever subscribes."""
         self.wanted: tuple[str, ...] = ()
         self.owned: Partitions = frozenset()

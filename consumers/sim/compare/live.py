@@ -57,7 +57,7 @@ def run_live(scenario: Scenario, protocol: str, rest_s: float = REST_S, session_
             stack.callback(zookeeper.stop)
             how["zookeeper"] = options["zk.connect"] = zookeeper.connect
         broker = stack.enter_context(BrokerProcess(options=options))
-        how |= {"modern": f"{broker.host}:{broker.modern_port}", "broker": broker.address}
+        how["modern"] = f"{broker.host}:{broker.modern_port}"
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kafka2011-live-")))
         stage = _Stage(scenario, how, directory, broker)
         stack.callback(stage.kill_all)

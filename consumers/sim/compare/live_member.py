@@ -16,7 +16,8 @@ from typing import Any, TextIO
 
 from consumers.algorithm1.consumer import Consumer
 from consumers.events import Claimed, Released
-from consumers.group_protocol.member import Listener, Member
+from consumers.group_protocol.member import Consumer as GroupConsumer
+from consumers.group_protocol.member import Listener
 from consumers.sim.compare.side_by_side import ALGORITHM_1, COOPERATIVE, EAGER, KIP_848
 from consumers.sim.compare.world import GROUP, HEARTBEAT_S, TOPIC
 from kafka2011.events import Entry, Journal
@@ -70,24 +71,23 @@ def main(how: dict[str, Any]) -> None:
 
 
 def _modern(how: dict[str, Any], diary: _Diary) -> None:
-    with Member(
-        GROUP,
-        modern=how["modern"],
-        brokers=how["broker"],
-        protocol="consumer" if how["protocol"] == KIP_848 else "classic",
-        assignor=_ASSIGNORS[how["protocol"]],
+    is_kip_848 = how["protocol"] == KIP_848
+    which = "group_remote_assignor" if is_kip_848 else "partition_assignment_strategy"
+    with GroupConsumer(
+        {which: _ASSIGNORS[how["protocol"]]},
+        bootstrap_servers=how["modern"],
+        group_id=GROUP,
+        group_protocol="consumer" if is_kip_848 else "classic",
         client_id=how["name"],
-        session_ms=int(how["session_s"] * 1000),
-        heartbeat_ms=int(HEARTBEAT_S * 1000),
-        auto_commit_s=COMMIT_S,
-    ) as member:
-        member.subscribe([TOPIC], diary)
-        try:
-            while True:
-                for message in member.poll(0.2):
-                    diary.write("read", message.partition, offset=message.offset)
-        finally:
-            diary.revoked(sorted(member.assignment()))
+        session_timeout_ms=int(how["session_s"] * 1000),
+        heartbeat_interval_ms=int(HEARTBEAT_S * 1000),
+        auto_commit_interval_ms=int(COMMIT_S * 1000),
+        auto_offset_reset="earliest",
+    ) as consumer:
+        consumer.subscribe([TOPIC], diary)
+        while True:
+            for record in consumer.poll(0.2):
+                diary.write("read", record.partition, offset=record.offset)
 
 
 def _algorithm_1(how: dict[str, Any], diary: _Diary) -> None:

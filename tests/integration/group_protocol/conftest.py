@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from consumers.group_protocol.member import Member
+from consumers.group_protocol.member import Consumer
 from kafka2011.client import BrokerConnection
 from kafka2011.testing import BrokerProcess
 from kafka2011.wire import encode_set
@@ -46,21 +46,28 @@ def topic() -> str:
     return f"t-{uuid.uuid4().hex[:12]}"
 
 
-MakeMember = Callable[..., Member]
+MakeConsumer = Callable[..., Consumer]
 
 
 @pytest.fixture
-def member(broker: BrokerProcess) -> Iterator[MakeMember]:
+def member(broker: BrokerProcess) -> Iterator[MakeConsumer]:
     """Makes members of ``broker``'s groups and closes them in the end."""
     with ExitStack() as stack:
         yield lambda group, **how: stack.enter_context(new_member(broker, group, **how))
 
 
-def new_member(broker: BrokerProcess, group: str, **how: object) -> Member:
-    """A member that heartbeats quickly and whose session never decides a test."""
-    settings = {"heartbeat_ms": 100, "session_ms": 300_000, "auto_commit_s": 1.0} | how
-    modern = f"{broker.host}:{broker.modern_port}"
-    return Member(group, modern=modern, brokers=broker.address, **settings)  # type: ignore[arg-type]
+def new_member(broker: BrokerProcess, group: str, **how: object) -> Consumer:
+    """A consumer that heartbeats quickly and whose session never decides a test."""
+    settings: dict[str, object] = {
+        "bootstrap_servers": f"{broker.host}:{broker.modern_port}",
+        "group_id": group,
+        "heartbeat_interval_ms": 100,
+        "session_timeout_ms": 300_000,
+        "auto_commit_interval_ms": 1_000,
+        "auto_offset_reset": "earliest",
+        "metadata_max_age_ms": 1_000,
+    }
+    return Consumer(settings | how)
 
 
 def fill(broker: BrokerProcess, topic: str) -> set[bytes]:

@@ -7,7 +7,7 @@ import json
 from click.testing import CliRunner
 
 from consumers.cli.group import group as group_command
-from consumers.group_protocol.member import Member, Message
+from consumers.group_protocol.member import CommitNotStored, Consumer, ConsumerRecord
 from kafka2011.errors import ConnectionFailed
 from kafka2011.testing import BrokerProcess
 from since2011.client.connection import ModernConnection
@@ -66,11 +66,11 @@ def test_no_acknowledged_commit_is_lost_by_kill_9(own_broker: BrokerProcess) -> 
             acknowledged[group] = committed(own_broker, group)
 
 
-def can_commit(reader: Member) -> bool:
+def can_commit(reader: Consumer) -> bool:
     reader.poll(0.05)
     try:
-        reader.commit()
-    except ConnectionFailed:
+        reader.commit_sync(timeout_s=0.0)
+    except (CommitNotStored, ConnectionFailed):
         return False
     return True
 
@@ -80,8 +80,8 @@ def test_groups_go_on_after_a_crash_of_the_broker(own_broker: BrokerProcess) -> 
     see both groups. See docs/group-protocol.md."""
     fill(own_broker, "on")
     diaries = {"classic": Diary(), "consumer": Diary()}
-    members = {kind: new_member(own_broker, f"on-{kind}", protocol=kind) for kind in diaries}
-    seen: list[Message] = []
+    members = {kind: new_member(own_broker, f"on-{kind}", group_protocol=kind) for kind in diaries}
+    seen: list[ConsumerRecord] = []
     for kind, each in members.items():
         each.subscribe(["on"], diaries[kind])
     drain(

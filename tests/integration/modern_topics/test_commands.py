@@ -69,6 +69,16 @@ def test_a_key_always_goes_to_its_partition(topic: str) -> None:
     assert len(places) == 10 and len({partition for _, partition in places}) > 1
 
 
+def test_a_group_goes_on_where_it_stopped(broker: BrokerProcess, topic: str) -> None:
+    """With --group the offsets are the group's: the next command prints what comes after (issue 28, point 4)."""
+    produced = [f"r{number}" for number in range(10)]
+    run(produce, broker, topic, given="".join(f"{one}\n" for one in produced))
+    first = run(consume, broker, topic, "-g", f"g-{topic}", "-n", "4").stdout.split()
+    second = run(consume, broker, topic, "-g", f"g-{topic}", "-n", "6").stdout.split()
+
+    assert len(first) == 4 and sorted(first + second) == sorted(produced)
+
+
 @pytest.mark.parametrize(
     ("command", "words", "sentence"),
     [
@@ -77,7 +87,7 @@ def test_a_key_always_goes_to_its_partition(topic: str) -> None:
         (produce, ("t", "-m", "127.0.0.1:1", "-H", "x"), "NAME=VALUE"),
         (produce, ("t", "-m", "127.0.0.1:1", "--acks", "flushed"), "not with --modern"),
         (consume, ("t", "-K", ":"), "need --modern"),
-        (consume, ("t", "-g", "g", "-m", "127.0.0.1:1"), "without a group"),
+        (consume, ("t", "-g", "g", "-p", "0", "-m", "127.0.0.1:1"), "no -p and no -o with --group"),
         (consume, ("t", "-m", "127.0.0.1:1", "-f", "%y"), "means nothing"),
         (produce, ("t", "-m", "127.0.0.1:1"), "cannot reach the modern port"),
         (consume, ("t", "-m", "127.0.0.1:1"), "cannot reach the modern port"),
