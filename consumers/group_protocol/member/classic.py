@@ -236,7 +236,9 @@ class ClassicMembership(Membership):
                 self.coordinator_moved()
             elif error:
                 with self.lock:
-                    if generation == self._generation:
+                    # Whoever is joining again already has nothing to learn from the answer to an older heartbeat.
+                    is_news = error != ErrorCode.REBALANCE_IN_PROGRESS or self._phase is Phase.IN
+                    if generation == self._generation and is_news:
                         self._refused(ErrorCode(error))
         return self.settings.heartbeat_ms / 1000
 
