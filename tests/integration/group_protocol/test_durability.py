@@ -12,7 +12,7 @@ from kafka2011.errors import ConnectionFailed
 from kafka2011.testing import BrokerProcess
 from since2011.client.connection import ModernConnection
 from since2011.wire.codec import ApiKey, Struct
-from tests.integration.group_protocol.conftest import fill, new_member
+from tests.integration.group_protocol.conftest import N_MESSAGES, fill, new_member
 from tests.integration.group_protocol.test_member import Diary, drain
 from tests.waiting import until
 
@@ -87,8 +87,8 @@ def test_groups_go_on_after_a_crash_of_the_broker(own_broker: BrokerProcess) -> 
     drain(
         members.values(),
         seen,
-        lambda: all(len(each.assignment()) == 4 for each in members.values()),
-        "both have all",
+        lambda: all(len(each.assignment()) == 4 for each in members.values()) and len(seen) == 2 * 4 * N_MESSAGES,
+        "both have all and have read it",
     )
     own_broker.kill()
     own_broker.restart()
