@@ -14,7 +14,7 @@ WORKERS ?= 3
 N      ?= 1
 
 .PHONY: claims help demo lab test test-quick fuzz paper sanitize check sim model bench bench-07 bench-41 bench-guard bench-peers bench-etl audit lock locked
-.PHONY: etl-matrix etl-machine fuzz-etl soak outage siege kills docker pin-images docs clean
+.PHONY: etl-matrix etl-machine fuzz-etl soak outage siege kills failover docker pin-images docs clean
 
 # What setuptools says of every editable installation is not about this project.
 PIP := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --no-build-isolation --disable-pip-version-check
@@ -126,6 +126,9 @@ outage: $(READY) ## ZooKeeper's leader or majority away for a minute while a gro
 siege: $(READY) ## every attack seen so far, the matrix of acknowledgements, a fuzzer: a verdict per row (ten minutes)
 	-$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m pip install --quiet atheris
 	$(BIN)/python -m benchmarks.siege $(ARGS)
+
+failover: $(READY) ## 60 faults in a cluster with three replicas: nothing acknowledged may be lost (ten minutes)
+	$(BIN)/python -m benchmarks.failover $(ARGS)
 
 kills: $(READY) ## 200 kills of random processes in a cluster of three: nothing acknowledged may be lost (ten minutes)
 	$(BIN)/python -m benchmarks.kills $(ARGS)
