@@ -69,6 +69,8 @@ class ModernPlugin:
                 "about it or produces to it.", _SECTION),
         Setting("max.untaken.answer.bytes", int, 128 << 20, "bytes", "Answers that modern clients asked for and have "
                 "not read; over it, who has left one unread for longest is closed.", _SECTION, minimum=1 << 20),
+        Setting("max.incremental.fetch.session.cache.slots", int, 1000, "sessions", "Readers of many partitions that "
+                "name only what has changed since their last fetch; others name everything.", _SECTION, minimum=0),
         Setting("max.producer.ids", int, 20_000, "producers", "Idempotent producers remembered, each partition they "
                 "write to counted; over it, who wrote longest ago is forgotten.", _SECTION, minimum=1),
         _ms("producer.id.expiration.ms", 86_400_000, "How long an idempotent producer that does not write is "

@@ -28,6 +28,7 @@ from since2011.log.identity import Identity
 from since2011.log.validation import Validator
 from since2011.replication.delayed_fetch import DelayedFetches
 from since2011.replication.flushes import Flushes
+from since2011.server.fetch_sessions import FetchSessions
 from since2011.server.handlers.table import HANDLERS
 from since2011.server.logins import Logins
 from since2011.server.logs import ModernLogs
@@ -77,6 +78,9 @@ class ModernBroker:
         self.auto_create = broker.config["auto.create.topics.enable"] is True
         self.untaken = Untaken(broker.config.integer("max.untaken.answer.bytes"))
         self.delayed_fetches = DelayedFetches(broker.reactor)
+        self.fetch_sessions = FetchSessions(
+            broker.config.integer("max.incremental.fetch.session.cache.slots"), Random()
+        )
         self.flushes = Flushes()
         self.clock = SYSTEM_CLOCK
         cooperator = Cooperator(scheduler=lambda step: cast(Any, broker.reactor.callLater(0, step)))

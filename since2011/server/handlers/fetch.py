@@ -13,7 +13,7 @@ Behavior:
   it has come. When its connection is closed its leader soon takes it for gone.
 - After an election consumers wait until everything the leader began with is committed, and are told
   NOT_LEADER_OR_FOLLOWER if that takes longer than they wait: no high watermark is told that is behind an older one.
-- No fetch sessions: session id 0 in every answer makes clients send full fetches.
+- Within a fetch session (``since2011.server.fetch_sessions``) a request names what has changed, and so does the answer.
 - Topics of 2011 are read through ``since2011.era2011.fetch``.
 
 Version notes:
@@ -24,6 +24,7 @@ Version notes:
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from kafka2011.errors import Kafka2011Error, OffsetOutOfRange
@@ -32,6 +33,7 @@ from since2011.era2011.fetch import Wanted2011, serve_2011
 from since2011.log.log import ModernLog
 from since2011.log.reading import Slice
 from since2011.replication.led import Led
+from since2011.server.fetch_sessions import FULL, FetchSession, Key
 from since2011.wire.codec import Struct
 from since2011.wire.error_codes import ErrorCode
 from since2011.wire.refusals import Refused, refusal
@@ -104,6 +106,16 @@ class _Wanted:
             return log.log_end_offset
         return log.last_stable_offset if self.committed else log.high_watermark
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether there is nothing to say but, perhaps, where the log begins and ends."""
+        return not (self.part or self.error or self.diverging or self.is_unsettled)
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """High watermark and log start, as they are answered."""
+        return (-1, -1) if self.led is None else (self.led.high_watermark, self.led.log_start_offset)
+
     def answer(self) -> Struct:
         """Its part of the answer."""
         led, part = self.led, self.part
@@ -127,6 +139,10 @@ class _Wanted:
         )
 
 
+Entry = _Wanted | Wanted2011 | Struct
+Entries = list[tuple[Key, Struct, Entry]]
+
+
 def _diverging(led: Led, offset: int, last_epoch: int) -> Struct | None:
     """Where the reader's history parts from ours, if it does before ``offset``."""
     log = led.log
@@ -142,9 +158,28 @@ def _diverging(led: Led, offset: int, last_epoch: int) -> Struct | None:
 async def fetch(modern: ModernBroker, call: Call) -> Struct:
     """Serve from every partition asked for, in the order they were asked for."""
     body = call.body
-    if body.session_epoch > 0:
-        return Struct(error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, topics=[])
-    rows, wanted, old = _asked(modern, call)
+    try:
+        session = modern.fetch_sessions.of(call.caller, body, by_id=call.version >= 13)
+    except Refused as refused:
+        return Struct(error=refused.error, topics=[])
+    entries = _entries(modern, call, session)
+    if session is None:
+        await _wait(modern, call, entries)
+        return Struct(topics=_by_topic((topic, _row(one)) for _, topic, one in entries))
+    session.is_busy = True
+    try:
+        await _wait(modern, call, entries)
+    finally:
+        session.is_busy = False
+    is_first = body.session_epoch == FULL
+    return Struct(session_id=session.number, topics=_by_topic(_news(session, entries, is_first)))
+
+
+async def _wait(modern: ModernBroker, call: Call, entries: Entries) -> None:
+    """Until there is something to say, or time is up; each entry is then ready to be answered."""
+    body = call.body
+    wanted = [one for _, _, one in entries if isinstance(one, _Wanted)]
+    old = [one for _, _, one in entries if isinstance(one, Wanted2011)]
     room = max(0, min(body.max_bytes, MAX_BYTES))
     deadline = modern.broker.now() + min(max(body.max_wait_ms, 0), MAX_WAIT_MS) / 1000
     delayed = modern.delayed_fetches
@@ -165,10 +200,6 @@ async def fetch(modern: ModernBroker, call: Call) -> Struct:
     if old:
         await call.turn()
         await serve_2011(modern, old, room - sum(one.part.size for one in wanted if one.part is not None))
-    return Struct(topics=[
-        Struct(name=name, topic_id=topic_id, partitions=[_row(one) for one in of_topic])
-        for name, topic_id, of_topic in rows
-    ])  # fmt: skip
 
 
 def _replica(body: Struct) -> int:
@@ -177,41 +208,68 @@ def _replica(body: Struct) -> int:
     return replica
 
 
-def _row(one: _Wanted | Wanted2011 | Struct) -> Struct:
+def _row(one: Entry) -> Struct:
     return one if isinstance(one, Struct) else one.answer()
 
 
-Rows = list[tuple[str, Any, list["_Wanted | Wanted2011 | Struct"]]]
+def _by_topic(rows: Iterable[tuple[Struct, Struct]]) -> list[Struct]:
+    """The rows of the answer below their topics; neighbours share one."""
+    topics: list[Struct] = []
+    last: tuple[str, object] | None = None
+    for topic, row in rows:
+        if (topic.name, topic.topic_id) != last:
+            last = topic.name, topic.topic_id
+            topics.append(Struct(name=topic.name, topic_id=topic.topic_id, partitions=[]))
+        topics[-1].partitions.append(row)
+    return topics
 
 
-def _asked(modern: ModernBroker, call: Call) -> tuple[Rows, list[_Wanted], list[Wanted2011]]:
-    """The partitions asked for by topic; those of modern topics; those of 2011."""
+def _entries(modern: ModernBroker, call: Call, session: FetchSession | None) -> Entries:
+    """All partitions asked for, in order: by this request or, in a session, by those before it."""
     replica = _replica(call.body)
     committed = call.body.isolation == _COMMITTED and replica < 0
-    rows: Rows = []
-    wanted: list[_Wanted] = []
-    old: list[Wanted2011] = []
-    for topic in call.body.topics:
-        name = topic.name if call.version < 13 else modern.view().ids.get(topic.topic_id)
-        of_topic: list[_Wanted | Wanted2011 | Struct] = []
-        for request in topic.partitions:
-            if name is None:
-                of_topic.append(_unknown_id(request.index))
-            elif modern.is_modern(name):
-                one = _Wanted(name, request, committed, replica)
-                wanted.append(one)
-                of_topic.append(one)
-            else:
-                two = Wanted2011(name, request)
-                old.append(two)
-                of_topic.append(two)
-        rows.append((name or "", topic.topic_id, of_topic))
-    return rows, wanted, old
+    if session is None:
+        return [
+            ((topic.name, row.index), topic, _entry(modern, call, topic, row, committed, replica))
+            for topic in call.body.topics
+            for row in topic.partitions
+        ]
+    stamp = modern.view(), committed, replica
+    if not isinstance(session.stamp, tuple) or session.stamp[0] is not stamp[0] or session.stamp[1:] != stamp[1:]:
+        session.made.clear()
+        session.stamp = stamp
+    entries: Entries = []
+    for key, (topic, row) in session.wanted.items():
+        one = session.made.get(key)
+        if not isinstance(one, _Wanted):
+            one = _entry(modern, call, topic, row, committed, replica)
+            session.made[key] = one
+        entries.append((key, topic, one))
+    return entries
 
 
-def _unknown_id(index: int) -> Struct:
-    code, _ = refusal(Refused(ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id"))
-    return Struct(index=index, error=code, aborted=None, records=b"")
+def _entry(modern: ModernBroker, call: Call, topic: Struct, row: Struct, committed: bool, replica: int) -> Entry:
+    name = topic.name if call.version < 13 else modern.view().ids.get(topic.topic_id)
+    if name is None:
+        code, _ = refusal(Refused(ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id"))
+        return Struct(index=row.index, error=code, aborted=None, records=b"")
+    return _Wanted(name, row, committed, replica) if modern.is_modern(name) else Wanted2011(name, row)
+
+
+def _news(session: FetchSession, entries: Entries, is_first: bool) -> Iterator[tuple[Struct, Struct]]:
+    """What the reader has to be told: everything in the first answer of a session, and always of topics of 2011."""
+    for key, topic, one in entries:
+        if isinstance(one, _Wanted) and one.is_quiet and not (session.is_news(key, *one.ends) or is_first):
+            continue
+        row = _row(one)
+        if row.error:
+            session.failed(key)
+        elif isinstance(one, _Wanted):
+            session.is_news(key, *one.ends)
+            one.part = None  # the file is held for as long as the answer is on its way, not for the session
+        if row.records:
+            session.served(key)
+        yield topic, row
 
 
 def _look(modern: ModernBroker, wanted: list[_Wanted], old: list[Wanted2011], room: int) -> tuple[int, bool]:
