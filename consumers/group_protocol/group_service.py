@@ -7,14 +7,14 @@ stays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar, cast
 
 from twisted.internet.defer import Deferred
 
 from consumers.group_protocol.coordinator.requests import Request, Token
 from consumers.group_protocol.coordinator.results import Reply
-from consumers.group_protocol.coordinator.service import GroupCoordinator
+from consumers.group_protocol.coordinator.service import NOTHING_OPEN, GroupCoordinator
 from consumers.group_protocol.coordinator.settings import LogPosition, Record
 from consumers.group_protocol.events import OffsetsNotFlushed
 from kafka2011.broker.reactor import DelayedCall, Reactor
@@ -53,10 +53,14 @@ class GroupService:
                 answer.callback(reply.response)
         self._arm()
 
-    def load(self, records: Iterable[Record]) -> None:
+    def load(self, records: Iterable[Record], open_commits: Mapping[int, list[Record]] = NOTHING_OPEN) -> None:
         """Take over the groups of a partition of the offsets topic."""
-        self.coordinator.load(records, self._reactor.seconds())
+        self.coordinator.load(records, self._reactor.seconds(), open_commits)
         self._arm()
+
+    def transaction_ended(self, number: int, producer_id: int, committed: bool) -> None:
+        """A transaction's marker is in a partition of the offsets topic."""
+        self.coordinator.transaction_ended(number, producer_id, committed=committed)
 
     def resign(self, is_ours: Callable[[str], bool]) -> None:
         """Forget the groups another broker coordinates now."""

@@ -13,7 +13,7 @@ Paper: §3.2 (any consumer reads its offset from ZooKeeper itself). See docs/sin
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from twisted.internet.defer import Deferred, DeferredList
@@ -35,8 +35,8 @@ from since2011.topics.internal import OFFSETS_TOPIC, partition_of
 class GroupKeeper(Protocol):
     """Who holds the groups in memory."""
 
-    def load(self, records: list[Record]) -> None:
-        """Take these over."""
+    def load(self, records: list[Record], open_commits: Mapping[int, list[Record]]) -> None:
+        """Take these over; by producer those of transactions that have not ended."""
 
     def resign(self, is_ours: Callable[[str], bool]) -> None:
         """Forget all others."""
@@ -128,7 +128,7 @@ class OffsetsLeadership:
         if not self._is_wanted(number, token):
             return
         records = list(found.records())
-        self._groups.load(records)
+        self._groups.load(records, found.open_commits())
         if records:
             self._journal.emit(OffsetsRead(partition=number, n_records=len(records)))
 

@@ -33,7 +33,18 @@ class Replayed:
 
     def records(self) -> Iterator[Record]:
         """Every key that has a value."""
-        return (Record(key, record.value) for key, record in self.latest.items() if record.value is not None)
+        return (
+            Record(key, record.value, record.offset)
+            for key, record in self.latest.items()
+            if record.value is not None
+        )
+
+    def open_commits(self) -> dict[int, list[Record]]:
+        """By producer: the offsets of transactions that have not ended."""
+        return {
+            producer: [Record(each.key, each.value, each.offset) for each in records if each.key is not None]
+            for producer, records in self.pending.items()
+        }
 
     def take(self, header: BatchHeader, batch: bytes) -> None:
         """Let one batch speak."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.python.failure import Failure
 
-from consumers.group_protocol.coordinator.settings import LogPosition, Record
+from consumers.group_protocol.coordinator.settings import InTransaction, LogPosition, Record
 from kafka2011.clock import SYSTEM_CLOCK, Clock
 from kafka2011.errors import LogError
 from since2011.log.validation import Prepared
@@ -22,6 +22,7 @@ from since2011.replication.leading import Leading
 from since2011.replication.led import Led
 from since2011.server.modern_topics import ModernTopics
 from since2011.topics.internal import partition_of
+from since2011.wire.record_batch import TRANSACTIONAL
 from since2011.wire.records import Record as StoredRecord
 from since2011.wire.records import encode_records
 
@@ -73,7 +74,9 @@ class OffsetsTopic:
         led = self._served.get(partition_of(group))
         return led is not None and (led.log is None or led.log.failed is None) and self._leading.may_answer(led)
 
-    def append(self, group: str, records: Sequence[Record]) -> LogPosition | None:
+    def append(
+        self, group: str, records: Sequence[Record], transaction: InTransaction | None = None
+    ) -> LogPosition | None:
         """Write one batch; None if nobody has to wait. Raises Kafka2011Error: nothing is kept then."""
         number = partition_of(group)
         led = self._served.get(number)
@@ -82,8 +85,9 @@ class OffsetsTopic:
         self._leading.check(led, everywhere=True)
         log = self._topics.log_for_writing(led)
         now_ms = self._clock.wall_ms()
-        batch = encode_records([StoredRecord(n, now_ms, each.key, each.value) for n, each in enumerate(records)])
-        appended = log.append(Prepared(bytearray(batch)), led.leader_epoch, check_sequences=False)
+        stored = [StoredRecord(n, now_ms, each.key, each.value) for n, each in enumerate(records)]
+        prepared = _plain(stored) if transaction is None else _in_transaction(stored, transaction)
+        appended = log.append(prepared, led.leader_epoch, check_sequences=False)
         end = appended.last_offset + 1
         storing = self._leading.stored(led, end, everywhere=True, timeout_s=self._timeout_s)
         if storing is None:
@@ -104,3 +108,18 @@ class OffsetsTopic:
 
     def _not_stored(self, failure: Failure, number: int) -> None:
         self.failed(number, failure.getErrorMessage())
+
+
+def _plain(records: Sequence[StoredRecord]) -> Prepared:
+    return Prepared(bytearray(encode_records(records)))
+
+
+def _in_transaction(records: Sequence[StoredRecord], transaction: InTransaction) -> Prepared:
+    batch = encode_records(
+        records,
+        attributes=TRANSACTIONAL,
+        producer_id=transaction.producer_id,
+        producer_epoch=transaction.epoch,
+        base_sequence=0,
+    )
+    return Prepared(bytearray(batch), transaction.must_be_verified, transaction.verified)

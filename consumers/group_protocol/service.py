@@ -25,7 +25,7 @@ from consumers.group_protocol.coordinator.settings import GroupSettings, Record
 from consumers.group_protocol.events import OffsetsNotRead, OldOffsetsAdopted, OldOffsetsLeft
 from consumers.group_protocol.group_service import GroupService
 from consumers.group_protocol.group_state import describe
-from consumers.group_protocol.handlers import admin, groups, offsets
+from consumers.group_protocol.handlers import admin, groups, offsets, transactional
 from consumers.group_protocol.offsets_leadership import OffsetsLeadership
 from consumers.group_protocol.offsets_topic import OffsetsTopic, settings
 from consumers.group_protocol.old_offsets import ADOPTED, DIRECTORY, read_old_offsets
@@ -121,6 +121,7 @@ class CoordinatorService:
             ApiKey.CONSUMER_GROUP_HEARTBEAT: groups.consumer_group_heartbeat,
             ApiKey.OFFSET_COMMIT: offsets.offset_commit,
             ApiKey.OFFSET_FETCH: offsets.offset_fetch,
+            ApiKey.TXN_OFFSET_COMMIT: transactional.txn_offset_commit,
         }
         return {key: partial(handler, self) for key, handler in asking.items()} | {
             key: partial(self._first_use, handler) for key, handler in using.items()
@@ -139,6 +140,7 @@ class CoordinatorService:
 
     async def start(self) -> None:
         """Read the offsets of the groups that are ours."""
+        self.modern.markers.on_ended(self._transaction_ended)
         self.modern.topics.on_change(self._follow)
         self.modern.topics.watch(OFFSETS_TOPIC, self._leadership)
         await within(self.modern.reactor, START_PATIENCE_S, self._leadership.ready())
@@ -151,6 +153,10 @@ class CoordinatorService:
 
     def brokers_changed(self) -> None:
         """Nothing changes for groups: who leads their partitions is in the metadata."""
+
+    def _transaction_ended(self, partition: TopicPartition, producer_id: int, committed: bool) -> None:
+        if partition.topic == OFFSETS_TOPIC:
+            self.groups.transaction_ended(partition.partition, producer_id, committed)
 
     def _follow(self) -> None:
         """The metadata has changed."""

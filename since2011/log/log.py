@@ -105,7 +105,7 @@ class ModernLog:
         with self.lock:
             return self._append(prepared, leader_epoch, check_sequences)
 
-    def _append(self, prepared: Prepared, leader_epoch: int, check_sequences: bool) -> Appended:
+    def _append(self, prepared: Prepared, leader_epoch: int, sequences: bool) -> Appended:
         self._check_writable()
         data = prepared.data
         first, now_ms = self.log_end_offset, self.clock.wall_ms()
@@ -129,11 +129,12 @@ class ModernLog:
                 if marker is not None:
                     self.producers.check_marker(header, marker)
                 continue
-            duplicate = self.producers.duplicate_of(header) if check_sequences else None
+            duplicate = self.producers.duplicate_of(header) if sequences else None
             if duplicate is not None:
                 return Appended(duplicate.first_offset, duplicate.last_offset, duplicate.timestamp, duplicate=True)
-            if check_sequences:
-                self.producers.check(header)
+            if prepared.must_be_verified:
+                self.producers.check_verified(header, prepared.verified)
+            self.producers.check(header, sequences=sequences)
         self.epochs.assign(leader_epoch, first)
         self._write(data, found, now_ms)
         return Appended(first, offset - 1, max(header.max_timestamp for _, header in found))

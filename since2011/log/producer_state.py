@@ -3,7 +3,9 @@
 Checks on a batch of a client with a producer id, in this order:
 
     same epoch, first and last sequence equal to one of the five  -> duplicate: answered with the stored offset
+    begins a transaction its coordinator was not asked about      -> INVALID_TXN_STATE
     epoch lower than the known one                                -> INVALID_PRODUCER_EPOCH
+    a batch before it waits until the coordinator has been asked  -> OUT_OF_ORDER_SEQUENCE_NUMBER
     another epoch: its first sequence must be 0                   -> OUT_OF_ORDER_SEQUENCE_NUMBER
     same epoch: the sequence after the last, 0 after 2147483647   -> OUT_OF_ORDER_SEQUENCE_NUMBER
     a transaction is open and the batch is not part of one        -> INVALID_TXN_STATE
@@ -88,6 +90,20 @@ class ProducerEntry:
         return self.batches[-1].last_offset if self.batches else -1
 
 
+@dataclass(slots=True)
+class Verification:
+    """A producer's coordinator is asked whether this partition is part of its transaction (KIP-890).
+
+    Who has this very object may begin the transaction. A marker takes it away, so that no batch comes behind the end of
+    the transaction it belongs to.
+    """
+
+    epoch: int
+    lowest_sequence: int
+    """Nothing after it may be stored before it is: two requests may wait at once."""
+    since_ms: int
+
+
 class ProducerState:
     """The producers of one partition. Thread: one. ``offset``: everything before it is reflected here."""
 
@@ -96,6 +112,7 @@ class ProducerState:
         self.offset = 0
         self._open: dict[int, int] = {}
         """First offset of each open transaction to its producer."""
+        self._verifications: dict[int, Verification] = {}
 
     # -- a client's batch ---------------------------------------------------------------------------------------
 
@@ -109,19 +126,46 @@ class ProducerState:
                 return batch
         return None
 
-    def check(self, header: BatchHeader) -> None:
-        """Raise if a client may not write this batch now. Duplicates are asked for before."""
+    def is_open(self, producer_id: int) -> bool:
+        """Whether a transaction of this producer has begun here and not ended."""
+        known = self.producers.get(producer_id)
+        return known is not None and known.current_txn_first_offset >= 0
+
+    def begin_verification(self, producer_id: int, epoch: int, sequence: int, now_ms: int) -> Verification:
+        """What the first batch of a transaction is to be appended with, once the coordinator has agreed."""
+        found = self._verifications.setdefault(producer_id, Verification(epoch, sequence, now_ms))
+        if epoch > found.epoch:
+            found.epoch, found.lowest_sequence = epoch, sequence
+        elif epoch == found.epoch:
+            found.lowest_sequence = min(found.lowest_sequence, sequence)
+        return found
+
+    def check_verified(self, header: BatchHeader, verified: Verification | None) -> None:
+        """Raise if this batch would begin a transaction its coordinator was not asked about."""
+        if not header.transactional or self.is_open(header.producer_id):
+            return
+        if verified is None or self._verifications.get(header.producer_id) is not verified:
+            raise InvalidTxnState(f"a batch of producer {header.producer_id} is not part of an ongoing transaction")
+
+    def check(self, header: BatchHeader, *, sequences: bool = True) -> None:
+        """Raise if this batch may not be written now. Duplicates are asked for before."""
         known = self.producers.get(header.producer_id, _UNKNOWN)
         if header.producer_epoch < known.epoch:
             raise InvalidProducerEpoch(
                 f"producer {header.producer_id} writes with epoch {header.producer_epoch}; {known.epoch} is known here"
             )
-        self._check_sequence(header, known)
+        if sequences:
+            self._check_sequence(header, known)
         if known.current_txn_first_offset >= 0 and not header.transactional:
             raise InvalidTxnState(f"producer {header.producer_id} has a transaction open and writes outside of it")
 
-    @staticmethod
-    def _check_sequence(header: BatchHeader, known: ProducerEntry) -> None:
+    def _check_sequence(self, header: BatchHeader, known: ProducerEntry) -> None:
+        waiting = self._verifications.get(header.producer_id)
+        if waiting is not None and header.base_sequence > waiting.lowest_sequence:
+            raise OutOfOrderSequence(
+                f"producer {header.producer_id} sends sequence {header.base_sequence}; {waiting.lowest_sequence} "
+                "has not been stored yet"
+            )
         if header.producer_epoch != known.epoch:
             expected = header.base_sequence if known.epoch == -1 else 0
         elif known.batches:
@@ -151,6 +195,7 @@ class ProducerState:
 
     def wrote(self, header: BatchHeader) -> None:
         """A data batch of a producer is in the log."""
+        self._verifications.pop(header.producer_id, None)
         known = self.producers.setdefault(header.producer_id, ProducerEntry())
         if header.producer_epoch != known.epoch:
             known.epoch = header.producer_epoch
@@ -165,6 +210,7 @@ class ProducerState:
 
     def ended(self, header: BatchHeader, marker: Marker) -> Aborted | None:
         """A marker is in the log; the aborted transaction it ends, if it ends one."""
+        self._verifications.pop(header.producer_id, None)
         known = self.producers.setdefault(header.producer_id, ProducerEntry())
         if header.producer_epoch != known.epoch:
             known.epoch = header.producer_epoch
@@ -196,6 +242,9 @@ class ProducerState:
         ]
         for producer_id in gone:
             del self.producers[producer_id]
+        self._verifications = {
+            producer_id: each for producer_id, each in self._verifications.items() if each.since_ms >= before_ms
+        }
         return gone
 
     # -- snapshots ----------------------------------------------------------------------------------------------

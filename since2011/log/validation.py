@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from kafka2011.errors import InvalidMessage, Kafka2011Error, MessageTooLarge
+from since2011.log.producer_state import Verification
 from since2011.log.settings import FOREVER, LogConfig
 from since2011.wire.record_batch import (
     APPEND_TIME,
@@ -60,6 +61,9 @@ class Prepared(NamedTuple):
     """Batches that may be stored, in a buffer of their own."""
 
     data: bytearray
+    must_be_verified: bool = False
+    """A batch that begins a transaction is stored only if ``verified`` still holds (KIP-890)."""
+    verified: Verification | None = None
 
 
 class Appended(NamedTuple):

@@ -28,20 +28,22 @@ from since2011.log.identity import Identity
 from since2011.log.validation import Validator
 from since2011.replication.delayed_fetch import DelayedFetches
 from since2011.replication.flushes import Flushes
+from since2011.server.appending import Appending
 from since2011.server.fetch_sessions import FetchSessions
 from since2011.server.handlers.table import HANDLERS
 from since2011.server.logins import Logins
 from since2011.server.logs import ModernLogs
+from since2011.server.markers import Markers
 from since2011.server.modern_topics import ModernTopics
 from since2011.server.producer_ids import ProducerIdBlocks
 from since2011.server.replication import Replication
-from since2011.server.services import Handler, Service
+from since2011.server.services import Handler, Service, Verifier
 from since2011.server.untaken import Untaken
 from since2011.server.users import Users
 from since2011.topics.administration import Administration
 from since2011.topics.cluster import ClusterView
 from since2011.topics.events import TopicsRefused
-from since2011.topics.internal import OFFSETS_TOPIC
+from since2011.topics.internal import INTERNAL_TOPICS
 from since2011.topics.store import MetadataStore
 from since2011.topics.topic_counts import TopicCounts
 from since2011.topics.topic_creation import TopicCreation
@@ -72,6 +74,8 @@ class ModernBroker:
         self.handlers: dict[ApiKey, Handler] = {key: partial(handler, self) for key, handler in HANDLERS.items()}
         self.coordinators: dict[int, Service] = {}
         """By the key type of FindCoordinator."""
+        self.verifier: Verifier | None = None
+        """Whom leaders ask about transactions; None where no service knows any."""
         self.users = users
         self.logins = Logins(broker.reactor, broker.rate_limit)
         self.tls = broker.tls is not None
@@ -121,6 +125,8 @@ class ModernBroker:
             broker.journal,
         )
         self.topics.on_change(self._topics_changed)
+        self.appending = Appending(self.topics, self.replication.leading)
+        self.markers = Markers(self)
         self.producer_ids = ProducerIdBlocks(store, self.intake.notes.reserved)
         self.creation = TopicCreation(broker, counts)
         self._others: dict[int, BrokerAddress] = {}
@@ -261,7 +267,7 @@ class ModernBroker:
     def check_name(self, topic: str) -> None:
         """Refuse what cannot be a topic."""
         longest = self.broker.config.integer("max.topic.name.length")
-        if not is_legal_name(topic, longest) or topic == OFFSETS_TOPIC:
+        if not is_legal_name(topic, longest) or topic in INTERNAL_TOPICS:
             raise Refused(ErrorCode.INVALID_TOPIC, f"{topic[:250]!r} cannot be a topic here")
 
     def check_new(self, topic: str, *, wanted: bool) -> None:

@@ -11,14 +11,15 @@ Paper: §3.2 needs none of it, "the broker keeps no state about readers".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from kafka2011.config import Setting
-from kafka2011.types import BrokerAddress
+from kafka2011.types import BrokerAddress, TopicPartition
 from since2011.server.handlers.call import Answer, Call
 from since2011.wire.codec import ApiKey
+from since2011.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from since2011.server.service import ModernBroker
@@ -58,6 +59,19 @@ class Service(Protocol):
 
     def trouble(self) -> str | None:
         """What keeps it from its work just now, in a line for ``/healthz``; None if nothing does."""
+
+
+class Verifier(Protocol):
+    """Who knows which partitions are part of a transaction. Thread: reactor."""
+
+    async def verify(
+        self, transactional_id: str, producer_id: int, epoch: int, partitions: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, ErrorCode]:
+        """Ask the coordinator, here or elsewhere, before a leader takes a transaction's first batch (KIP-890)."""
+
+    @property
+    def verifies(self) -> bool:
+        """Whether leaders are to ask at all (``transaction.partition.verification.enable``)."""
 
 
 def installed() -> dict[str, type[Service]]:

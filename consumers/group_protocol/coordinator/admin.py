@@ -125,7 +125,7 @@ class Admin:
 
     def maybe_forget(self, group: Group) -> None:
         """A group with no members and no offsets has nothing left to remember."""
-        if not group.members and not group.book.appended and not _has_pending(group):
+        if not (group.members or group.book.appended or group.book.pending or _has_pending(group)):
             self._groups.discard(group)
             self._replies.append(group.name, tombstones(group), nothing, nothing)
             self._replies.tell(GroupRemoved(group=group.name, reason="no members and no offsets left"))

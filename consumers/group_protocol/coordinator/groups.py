@@ -54,7 +54,7 @@ class Groups:
 
     def discard_unborn(self, group: Group) -> bool:
         """Discard a group of which nothing is left, and nothing was ever written."""
-        if group.members or group.book.appended or not isinstance(group, ClassicGroup):
+        if group.members or group.book.appended or group.book.pending or not isinstance(group, ClassicGroup):
             return False
         if group.pending or group.generation:
             return False

@@ -6,13 +6,15 @@ durable commits only.
 
 from __future__ import annotations
 
-from consumers.group_protocol.coordinator.events import OffsetsExpired
+from collections.abc import Iterable
+
+from consumers.group_protocol.coordinator.events import OffsetsExpired, RecordUnreadable
 from consumers.group_protocol.coordinator.group import State
 from consumers.group_protocol.coordinator.groups import Group, Groups
 from consumers.group_protocol.coordinator.holdings import is_name
 from consumers.group_protocol.coordinator.offset_book import CommittedOffset
 from consumers.group_protocol.coordinator.rebalance import Rebalance
-from consumers.group_protocol.coordinator.records import offset_record
+from consumers.group_protocol.coordinator.records import offset_record, read_key, read_offset
 from consumers.group_protocol.coordinator.replies import Replies, nothing
 from consumers.group_protocol.coordinator.requests import (
     OffsetCommit,
@@ -28,11 +30,24 @@ from consumers.group_protocol.coordinator.results import (
     OffsetFetchResult,
     PartitionResult,
 )
+from consumers.group_protocol.coordinator.settings import Record
 from consumers.group_protocol.kip848.group import ConsumerGroup
 from consumers.group_protocol.subscription import PROTOCOL_TYPE, topics_of
+from kafka2011.errors import Kafka2011Error
 from kafka2011.types import TopicPartition
+from since2011.topics.internal import partition_of
 from since2011.wire.error_codes import ErrorCode
 
+_LOG_ERRORS = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
+}
+"""What the log says of an append, as a producer is told; everything else is passed on."""
 EPOCH_VERSION = 9
 """OffsetCommit from here on knows member epochs (KIP-848)."""
 
@@ -42,12 +57,16 @@ class Offsets:
 
     def __init__(self, replies: Replies, groups: Groups, rebalance: Rebalance) -> None:
         self._replies, self._groups, self._rebalance = replies, groups, rebalance
+        self._open: dict[int, set[str]] = {}
+        """By producer: groups with offsets of its transaction, which has not ended."""
 
     # Commit
 
     def commit(self, token: Token, request: OffsetCommit) -> None:
         group = self._group_to_commit_to(request)
         error = group if isinstance(group, ErrorCode) else self._refusal(group, request)
+        if request.transaction is not None and error in (ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.GROUP_ID_NOT_FOUND):
+            error = ErrorCode.ILLEGAL_GENERATION  # producers do not know member epochs
         errors = [error or self._offset_refusal(offset) for offset in request.offsets]
         if isinstance(group, ErrorCode) or all(errors):
             self._answer_commit(token, request, errors)  # a group nothing was accepted of is none
@@ -56,7 +75,7 @@ class Offsets:
         expire_ms = -1 if request.retention_ms < 0 else now_ms + request.retention_ms
         accepted = {
             TopicPartition(each.topic, each.partition): CommittedOffset(
-                each.offset, each.leader_epoch, each.metadata or "", now_ms, expire_ms
+                each.offset, each.leader_epoch, each.metadata or "", now_ms, expire_ms, book.next_order()
             )
             for each, refused in zip(request.offsets, errors, strict=True)
             if not refused
@@ -66,6 +85,9 @@ class Offsets:
             return
         lost = [each or ErrorCode.COORDINATOR_NOT_AVAILABLE for each in errors]
         self._groups.admit(group)
+        if request.transaction is not None:
+            self._pend(token, request, group, accepted, errors)
+            return
 
         def durable(_now: float) -> None:
             book.settle(accepted)
@@ -74,6 +96,58 @@ class Offsets:
         book.append(accepted)
         records = [offset_record(group.name, partition, each) for partition, each in accepted.items()]
         self._replies.append(group.name, records, durable, lambda _now: self._answer_commit(token, request, lost))
+
+    def _pend(
+        self,
+        token: Token,
+        request: OffsetCommit,
+        group: Group,
+        accepted: dict[TopicPartition, CommittedOffset],
+        errors: list[ErrorCode],
+    ) -> None:
+        """Write them as part of a transaction; its marker makes them count."""
+        assert request.transaction is not None
+        producer_id = request.transaction.producer_id
+        records = [offset_record(group.name, partition, each) for partition, each in accepted.items()]
+        lost = [each or ErrorCode.COORDINATOR_NOT_AVAILABLE for each in errors]
+        refused = self._replies.append_in_transaction(
+            group.name,
+            records,
+            request.transaction,
+            lambda _now: self._answer_commit(token, request, errors),
+            lambda _now: self._answer_commit(token, request, lost),
+        )
+        if refused:
+            code = _LOG_ERRORS.get(refused, refused)
+            self._answer_commit(token, request, [each or code for each in errors])
+            return
+        group.book.begin(producer_id, accepted)
+        self._open.setdefault(producer_id, set()).add(group.name)
+
+    def load_pending(self, producer_id: int, records: Iterable[Record]) -> None:
+        """Offsets of a transaction that had not ended when they were read."""
+        for record in records:
+            try:
+                key = read_key(record.key)
+                if key.partition is None or record.value is None:
+                    continue
+                committed = read_offset(record.value, record.offset)
+            except (Kafka2011Error, ValueError) as error:
+                self._replies.tell(RecordUnreadable(key=record.key, error=str(error)))
+                continue
+            self._groups.book(key.group).begin(producer_id, {key.partition: committed})
+            self._open.setdefault(producer_id, set()).add(key.group)
+
+    def transaction_ended(self, number: int, producer_id: int, *, committed: bool) -> None:
+        """The marker of a producer's transaction is in partition ``number`` of the offsets topic."""
+        names = self._open.get(producer_id, set())
+        for name in [each for each in names if partition_of(each) == number]:
+            names.discard(name)
+            group = self._groups.get(name)
+            if group is not None:
+                group.book.end(producer_id, committed=committed)
+        if not names:
+            self._open.pop(producer_id, None)
 
     def _answer_commit(self, token: Token, request: OffsetCommit, errors: list[ErrorCode]) -> None:
         each = zip(request.offsets, errors, strict=True)
@@ -98,14 +172,16 @@ class Offsets:
         if request.generation < 0 and group.state is State.EMPTY:
             return ErrorCode.NONE
         if request.generation < 0 and not request.member and request.instance is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID
+            # Producers before TxnOffsetCommit 3 cannot say which member they are.
+            return ErrorCode.UNKNOWN_MEMBER_ID if request.transaction is None else ErrorCode.NONE
         error = group.validate(request.member, request.instance)
         if error:
             return error
         if request.generation != group.generation:
             return ErrorCode.ILLEGAL_GENERATION
         self._rebalance.restart_session(group, group.members[request.member])
-        return ErrorCode.REBALANCE_IN_PROGRESS if group.state is State.COMPLETING else ErrorCode.NONE
+        completing = group.state is State.COMPLETING and request.transaction is None
+        return ErrorCode.REBALANCE_IN_PROGRESS if completing else ErrorCode.NONE
 
     def _offset_refusal(self, offset: OffsetToCommit) -> ErrorCode:
         if len((offset.metadata or "").encode()) > self._replies.settings.offset_metadata_max_size:
@@ -131,9 +207,13 @@ class Offsets:
             return
         durable = group.book.durable if group else {}
         wanted = sorted(durable) if request.partitions is None else request.partitions
-        self._replies.answer(
-            token, OffsetFetchResult(ErrorCode.NONE, tuple(_fetched(each, durable.get(each)) for each in wanted))
+        found = tuple(
+            _fetched(each, durable.get(each))
+            if group is None or not request.require_stable or group.book.is_stable(each)
+            else FetchedOffset(each.topic, each.partition, -1, error=ErrorCode.UNSTABLE_OFFSET_COMMIT)
+            for each in wanted
         )
+        self._replies.answer(token, OffsetFetchResult(ErrorCode.NONE, found))
 
     # Delete
 
@@ -198,7 +278,7 @@ def _consumer_refusal(group: ConsumerGroup, request: OffsetCommit) -> ErrorCode:
     member = group.members.get(request.member)
     if member is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
-    if request.version < EPOCH_VERSION:
+    if request.version < EPOCH_VERSION and request.transaction is None:
         return ErrorCode.UNSUPPORTED_VERSION
     return ErrorCode.NONE if request.generation == member.epoch else ErrorCode.STALE_MEMBER_EPOCH
 

@@ -55,10 +55,10 @@ def offset_record(group: str, partition: TopicPartition, committed: CommittedOff
     return Record(key, encode_value(GroupRecordType.OFFSET, fields, _WITH_EXPIRY if committed.expire_ms >= 0 else None))
 
 
-def read_offset(value: bytes) -> CommittedOffset:
+def read_offset(value: bytes, order: int = -1) -> CommittedOffset:
     """Any version Kafka has written. Raises UnknownRecord, InvalidRequest."""
     found = decode_value(GroupRecordType.OFFSET, value)
-    return CommittedOffset(found.offset, found.leader_epoch, found.metadata, found.commit_ms, found.expire_ms)
+    return CommittedOffset(found.offset, found.leader_epoch, found.metadata, found.commit_ms, found.expire_ms, order)
 
 
 def group_record(group: ClassicGroup, assignments: dict[str, bytes] | None = None) -> Record:

@@ -15,11 +15,20 @@ from consumers.group_protocol.coordinator.events import OffsetAppendRefused
 from consumers.group_protocol.coordinator.holdings import Holdings
 from consumers.group_protocol.coordinator.requests import Token
 from consumers.group_protocol.coordinator.results import Reply, Response
-from consumers.group_protocol.coordinator.settings import GroupSettings, LogPosition, OffsetLog, Record, Topics
+from consumers.group_protocol.coordinator.settings import (
+    GroupSettings,
+    InTransaction,
+    LogPosition,
+    OffsetLog,
+    Record,
+    Topics,
+)
 from consumers.group_protocol.coordinator.timers import Timer, Timers
 from kafka2011.clock import SYSTEM_CLOCK, Clock
 from kafka2011.errors import Kafka2011Error
 from kafka2011.events import Event, Journal
+from since2011.wire.error_codes import ErrorCode
+from since2011.wire.refusals import refusal
 
 MAX_PREFIX = 200
 """Characters of a client's own name in its member id: ids travel and are stored in strings of bounded length."""
@@ -120,6 +129,21 @@ class Replies:
             self.tell(OffsetAppendRefused(group=group, error=str(error)))
             failed(self.now)
             return
+        self._wait(position, then, failed)
+
+    def append_in_transaction(
+        self, group: str, records: Sequence[Record], of: InTransaction, then: Continuation, failed: Continuation
+    ) -> ErrorCode:
+        """Log ``records`` as part of a transaction; why the log refuses them, 0 if it does not."""
+        try:
+            position = self._log.append(group, records, of)
+        except Kafka2011Error as error:
+            code, _ = refusal(error)
+            return code
+        self._wait(position, then, failed)
+        return ErrorCode.NONE
+
+    def _wait(self, position: LogPosition | None, then: Continuation, failed: Continuation) -> None:
         if position is None:
             then(self.now)
         else:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 
+from consumers.group_protocol.coordinator.settings import InTransaction
 from kafka2011.types import TopicPartition
 
 NO_GENERATION = -1
@@ -111,6 +112,8 @@ class OffsetCommit:
     version: int = 9
     retention_ms: int = -1
     """How long to keep it, where the member says so (versions 2 to 4); -1: as long as the broker does."""
+    transaction: InTransaction | None = None
+    """TxnOffsetCommit: the offsets count once this transaction is committed."""
 
 
 @dataclass(frozen=True, slots=True)

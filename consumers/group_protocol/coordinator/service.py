@@ -6,7 +6,8 @@ durability is answered when ``flushed`` is told. Thread: one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 
 from consumers.group_protocol.coordinator.admin import Admin
 from consumers.group_protocol.coordinator.events import RecordUnreadable
@@ -47,6 +48,7 @@ from since2011.wire.error_codes import ErrorCode
 from since2011.wire.group_records import GroupRecordType
 
 EXPIRY = Timer("expiry")
+NOTHING_OPEN: Mapping[int, list[Record]] = MappingProxyType({})
 AGAIN_MS = 1_000
 """After this a timer that fell due while its group could not be served is looked at again."""
 
@@ -147,6 +149,10 @@ class GroupCoordinator:
                 self._bury(group)
         return self._replies.take_answers()
 
+    def transaction_ended(self, number: int, producer_id: int, *, committed: bool) -> None:
+        """A transaction's marker is in partition ``number`` of the offsets log: its offsets count, or never were."""
+        self._offsets.transaction_ended(number, producer_id, committed=committed)
+
     def is_available(self, group: str) -> bool:
         """Whether this coordinator may speak for ``group`` at all."""
         return self._replies.is_available(group)
@@ -198,17 +204,24 @@ class GroupCoordinator:
 
     # Loading
 
-    def load(self, records: Iterable[Record], now: float) -> None:
-        """Rebuild groups and offsets from the last record of each key; members get a whole session to return."""
+    def load(
+        self, records: Iterable[Record], now: float, open_commits: Mapping[int, Iterable[Record]] = NOTHING_OPEN
+    ) -> None:
+        """Rebuild groups and offsets from the last record of each key; members get a whole session to return.
+
+        ``open_commits``: by producer, the offsets of transactions that have not ended.
+        """
         self._replies.now = now
         loaded: set[str] = set()
         for record in records:
             try:
                 key = read_key(record.key)
-                self._load_one(key, record.value or b"")
+                self._load_one(key, record)
                 loaded.add(key.group)
             except (Kafka2011Error, ValueError) as error:
                 self._replies.tell(RecordUnreadable(key=record.key, error=str(error)))
+        for producer_id, pending in open_commits.items():
+            self._offsets.load_pending(producer_id, pending)
         for group in (group for name in loaded if (group := self._groups.get(name)) is not None):
             self._restart_sessions(group)
 
@@ -221,11 +234,11 @@ class GroupCoordinator:
         for member in group.members.values():
             self._rebalance.restart_session(group, member)
 
-    def _load_one(self, key: Key, value: bytes) -> None:
-        book = self._groups.book(key.group)
+    def _load_one(self, key: Key, record: Record) -> None:
+        book, value = self._groups.book(key.group), record.value or b""
         if key.type is GroupRecordType.OFFSET:
             assert key.partition is not None
-            book.append({key.partition: (committed := read_offset(value))})
+            book.append({key.partition: (committed := read_offset(value, record.offset))})
             book.settle({key.partition: committed})
         elif key.type is GroupRecordType.GROUP:
             self._groups.put(read_group(key.group, value, book))

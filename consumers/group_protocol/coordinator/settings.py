@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
+from since2011.log.producer_state import Verification
+
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
@@ -43,6 +45,19 @@ class Record:
 
     key: bytes
     value: bytes | None
+    offset: int = -1
+    """Where it lies, if it was read from the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class InTransaction:
+    """Records count only once the producer's transaction is committed."""
+
+    producer_id: int
+    epoch: int
+    must_be_verified: bool = False
+    """The transaction coordinator was asked, and ``verified`` is its word (KIP-890)."""
+    verified: Verification | None = None
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -56,7 +71,9 @@ class LogPosition:
 class OffsetLog(Protocol):
     """Where commits and group records become durable."""
 
-    def append(self, group: str, records: Sequence[Record]) -> LogPosition | None:
+    def append(
+        self, group: str, records: Sequence[Record], transaction: InTransaction | None = None
+    ) -> LogPosition | None:
         """Append to the group's partition and return the end, or None when it is durable already.
 
         Raises Kafka2011Error when the log cannot take it; nothing is kept then.

@@ -24,7 +24,7 @@ from consumers.group_protocol.coordinator.results import (
     Response,
 )
 from consumers.group_protocol.coordinator.service import GroupCoordinator
-from consumers.group_protocol.coordinator.settings import GroupSettings, Record
+from consumers.group_protocol.coordinator.settings import GroupSettings, InTransaction, Record
 from consumers.sim.scenario import QUIET_S, SESSION_S, Fault, Scenario
 from consumers.sim.verdict import Lane
 from kafka2011.clock import ManualClock
@@ -53,7 +53,7 @@ _SETTINGS = GroupSettings(
 class _InstantLog:
     """Durable at once: disks are not what is compared."""
 
-    def append(self, group: str, records: Sequence[Record]) -> None:
+    def append(self, group: str, records: Sequence[Record], transaction: InTransaction | None = None) -> None:
         return None
 
     def is_available(self, group: str) -> bool:

@@ -7,13 +7,15 @@ Behavior:
   both mean the same. Where the topic's ``flush.messages`` or ``flush.ms`` says that it is time, what was appended is
   seen and acknowledged only once it is on disk.
 - A duplicate of an idempotent producer is answered with the offset of the first time.
-- The order of checks is real Kafka's: transactions (whole request), topic and partition, form of the batch, acks,
-  internal topics, leadership, then what the log checks.
-- Topics of 2011 go their own way (``since2011.era2011.produce``).
+- The order of checks is real Kafka's: transactions (whole request), topic and partition, form of the batch, one
+  producer for the request, the coordinator's word on transactions, acks, internal topics, then what the log checks.
+- The first batch of a transaction is taken only if the coordinator says that the partition is part of it (KIP-890).
+- Topics of 2011 go their own way (``since2011.era2011.produce``); they hold no transactions.
 
 Version notes:
 - 0 to 2 are not offered: they carry message formats older than the record batch.
-- 5 log start offset; 7 zstd; 8 record errors and a message; 9 flexible; 10 leader hints, which are left out.
+- 5 log start offset; 7 zstd; 8 record errors and a message; 9 flexible; 10 leader hints, which are left out; 11 the
+  client knows TRANSACTION_ABORTABLE.
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ from kafka2011.errors import InvalidMessageSize, Kafka2011Error, LogFailed
 from since2011.era2011.produce import produce_2011
 from since2011.log.validation import InvalidRecord, Prepared
 from since2011.replication.led import Led
+from since2011.server.events import TransactionRefused
+from since2011.server.verification import Verified, check_transactions
 from since2011.topics.internal import INTERNAL_TOPICS
 from since2011.wire.codec import Struct
 from since2011.wire.compression import ZSTD
@@ -57,6 +61,9 @@ class Row:
     answer: Struct
     partition: int = -1
     """For 2011 topics: this broker's own number of it."""
+    led: Led | None = None
+    verified: Verified | None = None
+    """For batches of transactions: what the coordinator said; None where it was not asked."""
 
     def refuse(self, error: Kafka2011Error) -> None:
         self.answer.error, self.answer.error_message = refusal(error)
@@ -81,13 +88,16 @@ async def produce(modern: ModernBroker, call: Call) -> Struct | None:
     acks = body.acks
     waiting: list[Deferred[None]] = []
     try:
-        _check_request(call, [*rows, *old])
+        _check_request(modern, call, rows, old)
     except Kafka2011Error as error:
         for row in (*rows, *old):
             row.refuse(error)
     else:
         for row in rows:
-            flushing = await _append_row(modern, call, row)
+            _place_row(modern, call, row)
+        await check_transactions(modern, call, [row for row in rows if row.led is not None])
+        for row in rows:
+            flushing = None if row.answer.error else await _append_row(modern, call, row)
             if flushing is not None:
                 waiting.append(flushing)
         if old and acks in (ALL, NONE, LEADER):
@@ -109,10 +119,10 @@ def _wrong_acks(acks: int) -> Refused:
     return Refused(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={acks}; -1 (all), 0 and 1 mean something")
 
 
-def _check_request(call: Call, rows: list[Row]) -> None:
-    """What concerns the whole request: batches that cannot be, and transactions, which are not offered."""
-    transactional = call.body.transactional_id is not None
-    for row in rows:
+def _check_request(modern: ModernBroker, call: Call, rows: list[Row], old: list[Row]) -> None:
+    """What concerns the whole request: batches that cannot be, and transactions nobody may write."""
+    transactional = False
+    for row in (*rows, *old):
         data = row.records
         if len(data) <= _ATTRIBUTES_AT:
             continue
@@ -120,21 +130,41 @@ def _check_request(call: Call, rows: list[Row]) -> None:
         if magic > MAGIC or length < _SMALLEST_LENGTH:
             raise InvalidMessageSize(f"a batch of magic {magic} and {length} bytes in {row.topic}")
         transactional = transactional or bool(magic == MAGIC and data[_ATTRIBUTES_AT] & TRANSACTIONAL)
-    if transactional:
-        raise Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "transactions are not offered by this broker")
+    if not transactional:
+        return
+    refused = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    if modern.verifier is None:
+        raise Refused(refused, "transactions are not offered by this broker")
+    if not call.body.transactional_id:
+        raise Refused(refused, "records of a transaction in a produce without a transactional id")
+    if old:
+        if call.first_time("transaction"):
+            modern.journal.emit(TransactionRefused(client=call.client_id, **call.peer))
+        raise Refused(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, f"{old[0].topic} is of 2011 and holds no transactions")
+
+
+def _place_row(modern: ModernBroker, call: Call, row: Row) -> None:
+    """Find the partition and look at the form of the batch."""
+    try:
+        led = modern.topics.led(row.topic, row.answer.index)
+        _check_form(call, row.records)
+        row.led = led
+    except Kafka2011Error as error:
+        row.refuse(error)
 
 
 async def _append_row(modern: ModernBroker, call: Call, row: Row) -> Deferred[None] | None:
     """Append one partition's batch; what is to be waited for, if anything is."""
     try:
-        led = modern.topics.led(row.topic, row.answer.index)
-        _check_form(call, row.records)
         if call.body.acks not in (ALL, NONE, LEADER):
             raise _wrong_acks(call.body.acks)
         if row.topic in INTERNAL_TOPICS and call.client_id != _ADMIN_CLIENT:
             raise Refused(ErrorCode.INVALID_TOPIC, f"{row.topic} is written by brokers")
+        led = modern.topics.led(row.topic, row.answer.index)
         modern.replication.leading.check(led, everywhere=call.body.acks == ALL)
         prepared = await _prepared(modern, call, led, row.records)
+        if row.verified is not None:
+            prepared = prepared._replace(must_be_verified=True, verified=row.verified.ticket)
         return _write(modern, call.body.acks, max(call.body.timeout_ms, 0) / 1000, prepared, row)
     except Kafka2011Error as error:
         row.refuse(error)

@@ -34,6 +34,7 @@ from since2011.server.handlers import (
     stop_replica,
     update_metadata,
     versions,
+    write_txn_markers,
 )
 from since2011.server.handlers.call import Answer, Call
 from since2011.wire.codec import ApiKey
@@ -74,10 +75,7 @@ HANDLERS: dict[ApiKey, BrokerHandler] = {
     ApiKey.DESCRIBE_CLUSTER: describe_cluster.describe_cluster,
     ApiKey.DESCRIBE_PRODUCERS: describe_producers.describe_producers,
     ApiKey.INIT_PRODUCER_ID: init_producer_id.init_producer_id,
-    ApiKey.ADD_PARTITIONS_TO_TXN: init_producer_id.add_partitions_to_txn,
-    ApiKey.ADD_OFFSETS_TO_TXN: init_producer_id.add_offsets_to_txn,
-    ApiKey.END_TXN: init_producer_id.end_txn,
-    ApiKey.TXN_OFFSET_COMMIT: init_producer_id.txn_offset_commit,
+    ApiKey.WRITE_TXN_MARKERS: write_txn_markers.write_txn_markers,
     ApiKey.SASL_HANDSHAKE: authentication.sasl_handshake,
     ApiKey.SASL_AUTHENTICATE: authentication.sasl_authenticate,
 }

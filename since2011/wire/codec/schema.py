@@ -12,6 +12,7 @@ from typing import TypeAlias
 from since2011.wire.codec.admin_tables import ADMIN_TABLE
 from since2011.wire.codec.broker_tables import BROKER_TABLE
 from since2011.wire.codec.tables import TABLE, ApiKey
+from since2011.wire.codec.transaction_tables import TRANSACTION_TABLE
 
 PRIMITIVES = frozenset({"i8", "i16", "i32", "i64", "f64", "bool", "uuid", "str", "bytes", "records"})
 _TOKEN = re.compile(r"[A-Za-z_]\w*|-?\d+|[][{}:?@+=#-]")
@@ -163,5 +164,5 @@ def parse_table(text: str) -> dict[ApiKey, Api]:
     return apis
 
 
-APIS = parse_table(TABLE + ADMIN_TABLE + BROKER_TABLE)
+APIS = parse_table(TABLE + ADMIN_TABLE + BROKER_TABLE + TRANSACTION_TABLE)
 """Every message this broker understands, by key."""

@@ -47,6 +47,7 @@ class ApiKey(IntEnum):
     ADD_PARTITIONS_TO_TXN = 24
     ADD_OFFSETS_TO_TXN = 25
     END_TXN = 26
+    WRITE_TXN_MARKERS = 27
     TXN_OFFSET_COMMIT = 28
     DESCRIBE_ACLS = 29
     CREATE_ACLS = 30
@@ -67,6 +68,8 @@ class ApiKey(IntEnum):
     DESCRIBE_USER_SCRAM_CREDENTIALS = 50
     DESCRIBE_CLUSTER = 60
     DESCRIBE_PRODUCERS = 61
+    DESCRIBE_TRANSACTIONS = 65
+    LIST_TRANSACTIONS = 66
     CONSUMER_GROUP_HEARTBEAT = 68
     CONSUMER_GROUP_DESCRIBE = 69
 
@@ -171,23 +174,6 @@ OFFSET_FOR_LEADER_EPOCH 2-4 flexible 4
 > replica_id:i32@3+=-2 topics:[{name:str partitions:[{index:i32 current_epoch:i32=-1 epoch:i32}]}]
 < throttle_ms:i32 topics:[{name:str partitions:[{error:i16 index:i32 epoch:i32=-1 end_offset:i64=-1}]}]
 
-ADD_PARTITIONS_TO_TXN 0-2 flexible 3
-> transactional_id:str producer_id:i64 epoch:i16 topics:[{name:str partitions:[i32]}]
-< throttle_ms:i32 topics:[{name:str partitions:[{index:i32 error:i16}]}]
-
-ADD_OFFSETS_TO_TXN 0-2 flexible 3
-> transactional_id:str producer_id:i64 epoch:i16 group:str
-< throttle_ms:i32 error:i16
-
-END_TXN 0-2 flexible 3
-> transactional_id:str producer_id:i64 epoch:i16 commit:bool
-< throttle_ms:i32 error:i16
-
-TXN_OFFSET_COMMIT 0-2 flexible 3
-> transactional_id:str group:str producer_id:i64 epoch:i16
-  topics:[{name:str partitions:[{index:i32 offset:i64 leader_epoch:i32@2+=-1 metadata:str?}]}]
-< throttle_ms:i32 topics:[{name:str partitions:[{index:i32 error:i16}]}]
-
 DESCRIBE_LOG_DIRS 1-4 flexible 2
 > topics:[{topic:str partitions:[i32]}]?
 < throttle_ms:i32 error:i16@3+ results:[{error:i16 log_dir:str topics:[{name:str partitions:[{partition_index:i32
@@ -197,12 +183,6 @@ DESCRIBE_CLUSTER 0-1 flexible 0
 > include_cluster_authorized_operations:bool endpoint_type:i8@1+=1
 < throttle_ms:i32 error:i16 error_message:str? endpoint_type:i8@1+=1 cluster_id:str controller_id:i32=-1
   brokers:[{broker_id:i32 host:str port:i32 rack:str?}] cluster_authorized_operations:i32=-2147483648
-
-DESCRIBE_PRODUCERS 0-0 flexible 0
-> topics:[{name:str partitions:[i32]}]
-< throttle_ms:i32 topics:[{name:str partitions:[{index:i32 error:i16 error_message:str?
-  active_producers:[{producer_id:i64 producer_epoch:i32 last_sequence:i32=-1 last_timestamp:i64=-1
-  coordinator_epoch:i32 current_txn_start_offset:i64=-1}]}]}]
 
 SASL_AUTHENTICATE 0-1 flexible 2
 > auth:bytes

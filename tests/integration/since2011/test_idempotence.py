@@ -40,13 +40,16 @@ def test_a_retry_is_answered_and_not_written(client: WireClient, other: WireClie
     assert [value for _, value in records_of(client.fetch("once", 0))] == [b"a", b"b", b"c", b"e"]
 
 
-def test_transactions_are_refused_by_name(client: WireClient) -> None:
-    """A transactional producer is told at once and for good that there are none here (§15)."""
-    answer = client.ask(ApiKey.INIT_PRODUCER_ID, 1, Struct(transactional_id="t", txn_timeout_ms=1000))
-    ended = client.ask(ApiKey.END_TXN, 1, Struct(transactional_id="t", producer_id=1, epoch=0, commit=True))
+def test_a_topic_of_2011_holds_no_transactions(client: WireClient) -> None:
+    """Adding a 2011 partition to a transaction is refused for good, partition by partition (docs/modern-port.md)."""
+    client.ask(ApiKey.FIND_COORDINATOR, 2, Struct(key="t", key_type=1))
+    assert not client.produce("old", [b"v"]).error
+    made = client.ask(ApiKey.INIT_PRODUCER_ID, 1, Struct(transactional_id="t", txn_timeout_ms=1000))
+    topics = [Struct(name="old", partitions=[0])]
+    body = Struct(transactional_id="t", producer_id=made.producer_id, epoch=made.epoch, topics=topics)
+    answer = client.ask(ApiKey.ADD_PARTITIONS_TO_TXN, 2, body)
 
-    refused = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    assert (refused, refused) == (answer.error, ended.error)
+    assert answer.topics[0].partitions[0].error == ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
 
 
 @pytest.mark.parametrize("place", ["producers.noted", "producers.appended"])

@@ -141,7 +141,7 @@ def sequences_are_not_checked() -> Mutant:
     def duplicate_of(self: ProducerState, header: BatchHeader) -> None:
         return None
 
-    return patch.multiple(ProducerState, duplicate_of=duplicate_of, check=lambda self, header: None)
+    return patch.multiple(ProducerState, duplicate_of=duplicate_of, check=lambda self, header, sequences=True: None)
 
 
 def a_cut_leaves_the_index() -> Mutant:

@@ -35,7 +35,7 @@ from consumers.group_protocol.coordinator.results import (
     SyncGroupResult,
 )
 from consumers.group_protocol.coordinator.service import GroupCoordinator
-from consumers.group_protocol.coordinator.settings import GroupSettings, LogPosition, Record
+from consumers.group_protocol.coordinator.settings import GroupSettings, InTransaction, LogPosition, Record
 from kafka2011.clock import ManualClock
 from kafka2011.errors import LogFull
 from kafka2011.events import Journal
@@ -58,7 +58,9 @@ class MemoryLog:
         self.available = True
         self.end = 0
 
-    def append(self, group: str, records: Sequence[Record]) -> LogPosition | None:
+    def append(
+        self, group: str, records: Sequence[Record], transaction: InTransaction | None = None
+    ) -> LogPosition | None:
         if self.full:
             raise LogFull("no room on the bench")
         self.records.update({record.key: record.value for record in records})
