@@ -6,7 +6,6 @@ takes an empty value for none at all, which in a compacted topic deletes the key
 
 from __future__ import annotations
 
-import itertools
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -16,16 +15,10 @@ import click
 
 from kafka2011.cli.output import check_topic, counted, fail, host_and_port, note
 from kafka2011.cli.produce import produce as produce_2011
-from kafka2011.clock import SYSTEM_CLOCK
-from kafka2011.errors import Kafka2011Error
-from since2011.client.partitioner import partition_of_key
-from since2011.client.records import RecordClient
-from since2011.log.validation import CODECS
-from since2011.wire.records import Record
+from kafka2011.errors import ConnectionFailed, Kafka2011Error
+from since2011.client.connection import ModernConnection
+from since2011.producer import Producer, RecordMetadata
 
-BATCH = 500
-"""Records of one request at most."""
-_BATCH_BYTES = 512 << 10
 _ONLY_2011 = ("zookeeper", "key_separator", "rate", "batch_size", "acks", "progress")
 
 _OPTIONS = [
@@ -33,15 +26,22 @@ _OPTIONS = [
     click.Option(["-K", "--key-delimiter"], metavar="TEXT", help="With -m: lines are KEY TEXT VALUE."),
     click.Option(["-H", "--header", "headers"], multiple=True, metavar="NAME=VALUE", help="With -m: on every record."),
     click.Option(["-T", "--timestamp"], type=click.IntRange(min=0), metavar="MS", help="With -m: instead of now."),
+    click.Option(
+        ["-X", "--set", "settings"],
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="With -m: a producer's setting by Kafka's name: acks=1, linger.ms=50, enable.idempotence=false; "
+        "with transactional.id all lines count together or not at all.",
+    ),
     click.Option(["-Z", "--null"], is_flag=True, help="With -m: an empty value is none, which deletes a key."),
 ]
 
 
 def _invoke(modern: str | None, **given: Any) -> None:
-    extras = {name: given.pop(name) for name in ("key_delimiter", "headers", "timestamp", "null")}
+    extras = {name: given.pop(name) for name in ("key_delimiter", "headers", "timestamp", "null", "settings")}
     if modern is None:
         if any(value not in (None, (), False) for value in extras.values()):
-            raise click.UsageError("-K, -H, -T and -Z need --modern: a 2011 message has no key, headers or time")
+            raise click.UsageError("-K, -H, -T, -X and -Z need --modern: a 2011 message has no key, headers or time")
         if given["codec"] in ("lz4", "zstd"):
             raise click.UsageError(f"--codec {given['codec']} needs --modern: 2011 knew gzip and snappy")
         assert produce_2011.callback is not None
@@ -65,31 +65,79 @@ def _produce(
     headers: Sequence[str],
     timestamp: int | None,
     null: bool,
+    settings: Sequence[str],
 ) -> None:
     check_topic(topic)
     told = [_header(text) for text in headers]
-    sent = 0
-    number = CODECS["uncompressed" if codec == "none" else codec]
-    with RecordClient([host_and_port(part, 9192) for part in modern.split(",")], topic) as client:
+    given = dict(_setting(text) for text in settings) | {"bootstrap.servers": modern}
+    if codec != "none":
+        given["compression.type"] = codec
+    report = _Report()
+    try:
+        # Whoever names a wrong port wants to hear of it now, not after max.block.ms.
+        _somebody([host_and_port(part, 9192) for part in modern.split(",")])
+        with Producer(given) as producer:
+            transactional = producer.config.transactional_id is not None
+            producer.partitions_for(topic)  # makes the topic, even if nothing follows
+            if transactional:
+                producer.init_transactions()
+                producer.begin_transaction()
+            for line in _lines(files or (sys.stdin.buffer,)):
+                key, value = _split(line, key_delimiter)
+                producer.send(
+                    topic,
+                    None if null and not value else value,
+                    key,
+                    partition=partition,
+                    timestamp=timestamp,
+                    headers=told,
+                    on_delivery=report,
+                )
+                if report.error is not None:
+                    break
+            producer.flush()
+            if transactional and report.error is None:
+                producer.commit_transaction()
+            elif transactional:
+                producer.abort_transaction()
+        if report.error is not None:
+            raise report.error
+    except Kafka2011Error as error:
+        fail(f"{counted(report.stored, 'record')} sent to {topic}, then: {error}")
+    how = "committed" if transactional else "sent, not acknowledged" if producer.config.acks == 0 else "acknowledged"
+    note(f"{counted(report.stored, 'record')} sent to {topic}, {how}")
+
+
+class _Report:
+    """What was stored, and the first thing that was not."""
+
+    def __init__(self) -> None:
+        self.stored = 0
+        self.error: Exception | None = None
+
+    def __call__(self, metadata: RecordMetadata | None, error: Exception | None) -> None:
+        if error is None:
+            self.stored += 1
+        elif self.error is None:
+            self.error = error
+
+
+def _somebody(addresses: Sequence[tuple[str, int]]) -> None:
+    """Raise what the last address said if none can be reached."""
+    for number, address in enumerate(addresses, 1):
         try:
-            partitions = client.partitions(create=True)
-            keyless = itertools.cycle(partitions)
-            for lines in _batches(files or (sys.stdin.buffer,)):
-                now = SYSTEM_CLOCK.wall_ms() if timestamp is None else timestamp
-                where: dict[int, list[Record]] = {}
-                # As Kafka's producers do: records without a key go to one partition a batch.
-                sticky = next(keyless)
-                for line in lines:
-                    key, value = _split(line, key_delimiter)
-                    place = sticky if key is None else partition_of_key(key, len(partitions))
-                    record = Record(0, now, key, None if null and not value else value, told)
-                    where.setdefault(place if partition is None else partition, []).append(record)
-                for place, records in where.items():
-                    client.produce(place, records, codec=number)
-                    sent += len(records)
-        except Kafka2011Error as error:
-            fail(f"{counted(sent, 'record')} sent to {topic}, then: {error}")
-    note(f"{counted(sent, 'record')} sent to {topic}, acknowledged")
+            ModernConnection(*address, client_id="kafka2011").close()
+            return
+        except ConnectionFailed:
+            if number == len(addresses):
+                raise
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, found, value = text.partition("=")
+    if not found or not name:
+        raise click.UsageError(f"{text!r} is no setting; write NAME=VALUE, as in -X acks=1")
+    return name, value
 
 
 def _header(text: str) -> tuple[str, bytes]:
@@ -106,19 +154,11 @@ def _split(line: bytes, delimiter: str | None) -> tuple[bytes | None, bytes]:
     return (key, value) if found else (None, line)
 
 
-def _batches(sources: Sequence[BinaryIO]) -> Iterator[list[bytes]]:
-    """Lines without their ends, as many at a time as make a request."""
+def _lines(sources: Sequence[BinaryIO]) -> Iterator[bytes]:
+    """Lines without their ends."""
     for source in sources:
-        lines: list[bytes] = []
-        size = 0
         for line in source:
-            lines.append(line.removesuffix(b"\n"))
-            size += len(line)
-            if len(lines) == BATCH or size > _BATCH_BYTES:
-                yield lines
-                lines, size = [], 0
-        if lines:
-            yield lines
+            yield line.removesuffix(b"\n")
 
 
 _CODECS = click.Option(

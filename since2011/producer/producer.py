@@ -293,6 +293,9 @@ class Producer:
             error = self._metadata.errors.get(topic)
             if error in _HOPELESS:
                 raise error_of(f"topic {topic}", error)
+            failure = self._network.last_failure
+            if failure is not None and not failure.retriable:
+                raise failure  # the login was refused, or the broker is too old: waiting helps nobody
             self._metadata.want(topic)
             self._sender.wake()
             left = deadline - self._clock.monotonic()

@@ -79,13 +79,25 @@ def test_a_group_goes_on_where_it_stopped(broker: BrokerProcess, topic: str) -> 
     assert len(first) == 4 and sorted(first + second) == sorted(produced)
 
 
+def test_a_producers_settings(broker: BrokerProcess, topic: str) -> None:
+    """Issue 28.3: -X takes every setting of today's producer by its name; what cannot be is named at once."""
+    sent = run(produce, broker, topic, "-X", "acks=0", "-X", "linger.ms=0", "-X", "batch.size=0", given="a\nb\n")
+    wrong = run(produce, broker, topic, "-X", "enable.idempotence=true", "-X", "acks=1", given="c\n")
+
+    assert "2 records sent" in sent.output and "not acknowledged" in sent.output
+    assert wrong.exit_code == 1 and "acks must be all" in wrong.output
+    shown = run(consume, broker, topic, "--from-beginning", "-n", "2", "--timeout", "30").stdout
+    assert shown.split() == ["a", "b"]
+
+
 @pytest.mark.parametrize(
     ("command", "words", "sentence"),
     [
-        (produce, ("t", "-K", ":"), "-K, -H, -T and -Z need --modern"),
+        (produce, ("t", "-K", ":"), "-K, -H, -T, -X and -Z need --modern"),
         (produce, ("t", "--codec", "zstd"), "needs --modern"),
         (produce, ("t", "-m", "127.0.0.1:1", "-H", "x"), "NAME=VALUE"),
         (produce, ("t", "-m", "127.0.0.1:1", "--acks", "flushed"), "not with --modern"),
+        (produce, ("t", "-m", "127.0.0.1:1", "-X", "linger"), "NAME=VALUE"),
         (consume, ("t", "-K", ":"), "need --modern"),
         (consume, ("t", "-g", "g", "-p", "0", "-m", "127.0.0.1:1"), "no -p and no -o with --group"),
         (consume, ("t", "-m", "127.0.0.1:1", "-f", "%y"), "means nothing"),

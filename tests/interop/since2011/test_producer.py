@@ -9,15 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer
-from confluent_kafka import TopicPartition as Foreign
+from click.testing import CliRunner
 
+from consumers.group_protocol.member import Consumer
 from kafka2011.testing import BrokerProcess
 from kafka2011.types import TopicPartition
+from since2011.cli.produce import produce
 from since2011.client.admin import Admin
+from since2011.client.fetch.chunk import ConsumerRecord
 from since2011.client.group_metadata import GroupMetadata
 from since2011.client.partitioner import partition_of_key
-from since2011.client.records import RecordClient
 from since2011.producer import (
     AbortableError,
     FatalError,
@@ -28,9 +29,9 @@ from since2011.producer import (
     RecordRefused,
 )
 from since2011.producer.transaction_state import Wrong
-from since2011.wire.records import Record
 from tests.interop.modern.proxy import Proxy
 from tests.interop.since2011.kraft_broker import KraftBroker
+from tests.waiting import until
 
 OURS = {"modern.port": 0, "log.format": "modern", "num.partitions": 1}
 
@@ -60,18 +61,20 @@ class Side:
             admin.create(name, partitions=partitions, settings={k.replace("_", "."): v for k, v in settings.items()})
         return name
 
-    def stored(self, topic: str, partition: int = 0, *, committed: bool = False) -> list[Record]:
-        """Everything a partition holds."""
-        with RecordClient([("127.0.0.1", self.port)], topic) as client:
-            client.partitions(create=False)
-            at, end = client.offset(partition, -2), client.offset(partition, -1, committed=committed)
-            found: list[Record] = []
-            while at < end:
-                some = list(client.fetch(partition, at, committed=committed))
-                if not some:
-                    break  # what is left are markers, or was aborted
-                found += some
-                at = some[-1].offset + 1
+    def stored(self, topic: str, partition: int = 0, *, committed: bool = False) -> list[ConsumerRecord]:
+        """Everything a partition holds, but for what was aborted."""
+        place = TopicPartition(topic, partition)
+        isolation = "read_committed" if committed else "read_uncommitted"
+        settings = {"bootstrap.servers": f"127.0.0.1:{self.port}", "isolation.level": isolation}
+        with Consumer(settings) as consumer:
+            consumer.assign([place])
+            consumer.seek_to_beginning(place)
+            end = consumer.end_offsets([place])[place]
+            found: list[ConsumerRecord] = []
+            until(
+                lambda: bool(found.extend(consumer.poll(0.1))) or consumer.position(place) >= end,
+                f"{place} is read up to {end}",
+            )
             return found
 
 
@@ -95,7 +98,7 @@ def _start(name: str, directory: Path) -> Iterator[Side]:
     proxy.close()
 
 
-def values(records: list[Record]) -> list[bytes | None]:
+def values(records: list[ConsumerRecord]) -> list[bytes | None]:
     return [record.value for record in records]
 
 
@@ -307,13 +310,8 @@ def test_offsets_are_committed_with_the_transaction(side: Side) -> None:
 
 
 def committed_offset(side: Side, group: str, place: TopicPartition) -> int:
-    consumer = Consumer({"bootstrap.servers": side.bootstrap, "group.id": group})
-    try:
-        (found,) = consumer.committed([Foreign(place.topic, place.partition)], timeout=60)
-        offset: int = found.offset
-        return offset
-    finally:
-        consumer.close()
+    with Consumer({"bootstrap.servers": side.bootstrap, "group.id": group}) as consumer:
+        return consumer.committed([place])[place].offset
 
 
 @transactional
@@ -368,3 +366,16 @@ def test_a_transaction_survives_lost_answers(side: Side) -> None:
             assert side.proxy.n_cut == 1
 
     assert values(side.stored(topic, committed=True)) == [b"%d %d" % (n, m) for n in range(10) for m in range(5)]
+
+
+@transactional
+def test_the_command_sends_in_a_transaction(side: Side) -> None:
+    """kafka2011 produce -m -X transactional.id=…: all lines count together; a line that is refused undoes them all."""
+    topic = side.topic(max_message_bytes="2000")
+    words = [topic, "-m", side.bootstrap, "-X", f"transactional.id=id-{topic}"]
+    good = CliRunner().invoke(produce, words, input="a\nb\n")
+    bad = CliRunner().invoke(produce, words, input="c\n" + "x" * 3000 + "\n")
+
+    assert "2 records sent" in good.output and "committed" in good.output
+    assert bad.exit_code == 1 and "max.message.bytes" in bad.output
+    assert values(side.stored(topic, committed=True)) == [b"a", b"b"]
