@@ -6,7 +6,7 @@ paper's half's (``kafka2011.cli.topics``).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import cast
 
@@ -61,14 +61,23 @@ def list_topics(modern: str | None, admin: str | None, log_dir: Path | None, as_
 @click.argument("names", nargs=-1, metavar="[TOPIC]...")
 @modern_option
 @paper.source_options
+@click.option("--under-replicated-partitions", is_flag=True, help="Only those with replicas that are not in sync.")
+@click.option("--unavailable-partitions", is_flag=True, help="Only those nobody leads.")
 @json_option
 def describe(
-    names: tuple[str, ...], modern: str | None, admin: str | None, log_dir: Path | None, as_json: bool
+    names: tuple[str, ...],
+    modern: str | None,
+    admin: str | None,
+    log_dir: Path | None,
+    under_replicated_partitions: bool,
+    unavailable_partitions: bool,
+    as_json: bool,
 ) -> None:
     """One line per partition: with --modern leader and replicas, else offsets, size and segments.
 
     \b
     kafka2011 topics describe clicks --modern 127.0.0.1:9192
+    kafka2011 topics describe --modern 127.0.0.1:9192 --under-replicated-partitions
     kafka2011 topics describe clicks --log-dir data
     kafka2011 topics describe --admin 127.0.0.1:8011 --json      # all topics, with every segment
 
@@ -76,16 +85,25 @@ def describe(
     A partition whose log is damaged has no offsets; the reason is told below the table.
     """
     if modern is None:
+        if under_replicated_partitions or unavailable_partitions:
+            raise click.UsageError("topics of 2011 have no replicas: these options need --modern")
         show_paper = cast(Callable[..., None], paper.describe.callback)
         show_paper(names=names, admin=admin, log_dir=log_dir, as_json=as_json)
         return
     with Admin(modern) as client:
         found = client.topics(names or None)
-    show([row for topic in found for row in _partitions(topic, as_json)], as_json=as_json, empty="no topics yet")
+    rows, empty = [row for topic in found for row in _partitions(topic, as_json)], "no topics yet"
+    if under_replicated_partitions or unavailable_partitions:
+        rows, empty = [row for row in rows if _is_wanted(row, unavailable_partitions)], "none"
+    show(rows, as_json=as_json, empty=empty)
     for topic in found if not as_json else ():
         if topic.settings:
             own = ", ".join(f"{name}={value}" for name, value in sorted(topic.settings.items()))
             note(f"{topic.name} sets {own}")
+
+
+def _is_wanted(row: Mapping[str, object], unavailable: bool) -> bool:
+    return row["leader"] == "none" if unavailable else row["under_replicated"] in (True, "yes")
 
 
 def _partitions(topic: TopicRow, as_json: bool) -> list[dict[str, object]]:
@@ -95,6 +113,8 @@ def _partitions(topic: TopicRow, as_json: bool) -> list[dict[str, object]]:
         row["leader"] = partition.leader if partition.leader >= 0 else "none"
         row["replicas"] = list(partition.replicas) if as_json else ",".join(map(str, partition.replicas))
         row["in_sync"] = list(partition.isr) if as_json else ",".join(map(str, partition.isr))
+        lacking = len(partition.isr) < len(partition.replicas)
+        row["under_replicated"] = lacking if as_json else "yes" if lacking else ""
         if as_json:
             row |= {"topic_id": encode_id(topic.topic_id), "epoch": partition.leader_epoch}
             row |= {"settings": dict(topic.settings), "internal": topic.internal}
@@ -106,6 +126,7 @@ def _partitions(topic: TopicRow, as_json: bool) -> list[dict[str, object]]:
 @click.argument("names", nargs=-1, required=True, metavar="TOPIC...")
 @modern_option
 @click.option("--partitions", type=click.IntRange(min=1), help="How many; default: the broker's num.partitions.")
+@click.option("--replicas", type=click.IntRange(min=1), help="Of each; default: default.replication.factor.")
 @config_option
 @click.option("--if-not-exists", is_flag=True, help="A topic that is there already is no error.")
 @click.option("-b", "--broker", envvar="KAFKA2011_BROKER", metavar="HOST:PORT[,…]", help="Of 2011, on these brokers.")
@@ -114,6 +135,7 @@ def create(
     names: tuple[str, ...],
     modern: str | None,
     partitions: int | None,
+    replicas: int | None,
     pairs: tuple[str, ...],
     if_not_exists: bool,
     broker: str | None,
@@ -122,7 +144,7 @@ def create(
     """Create topics: modern ones with --modern, else of 2011 on every broker, before the first message.
 
     \b
-    kafka2011 topics create clicks --modern 127.0.0.1:9192 --partitions 3 --config retention.ms=3600000
+    kafka2011 topics create clicks --modern 127.0.0.1:9192 --partitions 3 --replicas 3 --config retention.ms=3600000
     kafka2011 topics create views --modern 127.0.0.1:9192 --config log.format=2011
     kafka2011 topics create clicks views -z 127.0.0.1:2181
     kafka2011 topics create clicks -b 127.0.0.1:9092,127.0.0.1:9093
@@ -131,15 +153,17 @@ def create(
     over the few partitions there are, and go elsewhere once every broker has the topic.
     """
     if modern is None:
-        if partitions is not None or pairs or if_not_exists:
-            raise click.UsageError("--partitions, --config and --if-not-exists need --modern: 2011 has the broker's")
+        if partitions is not None or replicas is not None or pairs or if_not_exists:
+            raise click.UsageError(
+                "--partitions, --replicas, --config and --if-not-exists need --modern: 2011 has the broker's"
+            )
         cast(Callable[..., None], paper.create.callback)(names=names, broker=broker, zookeeper=zookeeper)
         return
     settings = _settings(pairs)
     with Admin(modern) as client:
         for name in names:
             try:
-                n = client.create(name, partitions=-1 if partitions is None else partitions, settings=settings)
+                n = client.create(name, partitions=partitions or -1, replicas=replicas or -1, settings=settings)
             except AdminError as error:
                 if not (if_not_exists and error.error == ErrorCode.TOPIC_ALREADY_EXISTS):
                     raise

@@ -95,6 +95,7 @@ class Admin:
         name: str,
         *,
         partitions: int = -1,
+        replicas: int = -1,
         settings: Mapping[str, str] | None = None,
         validate_only: bool = False,
     ) -> int:
@@ -102,7 +103,7 @@ class Admin:
         topic = Struct(
             name=name,
             partitions=partitions,
-            replication=-1,
+            replication=replicas,
             assignments=[],
             configs=[Struct(name=name, value=value) for name, value in (settings or {}).items()],
         )

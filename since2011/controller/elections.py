@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from zk_registry.modern.texts import NO_LEADER
+
 
 class Elected(NamedTuple):
     """A new leader with its in-sync set."""
@@ -65,7 +67,31 @@ def created(assignment: Sequence[int], alive: Collection[int]) -> Elected | None
     return Elected(isr[0], isr) if isr else None
 
 
+def settled(
+    replicas: Sequence[int],
+    leader: int,
+    isr: Sequence[int],
+    *,
+    present: Collection[int],
+    alive: Collection[int],
+    unclean: bool = False,
+) -> Elected | None:
+    """What must change now that these replicas are there; None: what was decided stands.
+
+    Whoever is gone leaves the in-sync set, and if it led, another leads. Where nobody can, the in-sync set stays as it
+    is: it remembers who may lead.
+    """
+    if leader in present:
+        staying = tuple(one for one in isr if one in present)
+        return None if staying == tuple(isr) else Elected(leader, staying)
+    elected = offline(replicas, isr, alive, unclean=unclean)
+    if elected is not None:
+        return elected
+    left = tuple(one for one in isr if one in present) or tuple(isr)
+    return None if leader == NO_LEADER and left == tuple(isr) else Elected(NO_LEADER, left)
+
+
 def without(isr: Sequence[int], leader: int, replica: int) -> tuple[int, tuple[int, ...]]:
     """Leader and in-sync set when ``replica`` has gone offline; the last member is never taken out."""
     left = tuple(one for one in isr if one != replica)
-    return (-1 if leader == replica else leader), left or tuple(isr)
+    return (NO_LEADER if leader == replica else leader), left or tuple(isr)

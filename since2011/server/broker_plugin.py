@@ -25,6 +25,7 @@ from kafka2011.config import Config, Setting
 from kafka2011.errors import ConfigError
 from kafka2011.types import BrokerAddress
 from since2011.server.connection import ModernProtocol
+from since2011.server.controllership import SETTINGS as CONTROLLER_SETTINGS
 from since2011.server.events import ClusterChanged, ModernPortOpened
 from since2011.server.listener import listen
 from since2011.server.logs import SETTINGS as LOG_SETTINGS
@@ -82,6 +83,7 @@ class ModernPlugin:
         *TOPIC_SETTINGS,
         *LOG_SETTINGS,
         *REPLICATION_SETTINGS,
+        *CONTROLLER_SETTINGS,
         *settings_of_services(),
     )  # fmt: skip
 
@@ -140,6 +142,8 @@ class ModernPlugin:
         if isinstance(zookeeper, ZooKeeperPlugin):
             host = zookeeper.reachable(host)
         await modern.topics.register(host, modern.address.port, None if rack is None else str(rack))
+        if modern.controllership is not None:
+            modern.controllership.start()
         if isinstance(zookeeper, ZooKeeperPlugin):
             zookeeper.publish_modern(f"{modern.address.host}:{modern.address.port}")
         self._housekeeping = every(broker.reactor, HOUSEKEEPING_S, modern.intake.maybe_compact)
@@ -171,6 +175,8 @@ class ModernPlugin:
             return
         if self._port is not None:
             await self._modern.replication.leave()
+        if self._modern.controllership is not None:
+            await self._modern.controllership.stop()
         if self._watch is not None:
             self._watch.stop()
         if self._port is not None:
@@ -228,5 +234,8 @@ class ModernPlugin:
         return next((trouble for service in self._services if (trouble := service.trouble()) is not None), None)
 
     def collectors(self) -> list[Collector]:
-        """The metrics of the modern logs."""
-        return [] if self._modern is None else self._modern.logs.collectors()
+        """The metrics of the modern logs, and of the controller."""
+        if self._modern is None:
+            return []
+        controllership = self._modern.controllership
+        return [*self._modern.logs.collectors(), *(controllership.collectors() if controllership else ())]

@@ -29,6 +29,7 @@ from since2011.log.validation import Validator
 from since2011.replication.delayed_fetch import DelayedFetches
 from since2011.replication.flushes import Flushes
 from since2011.server.appending import Appending
+from since2011.server.controllership import Controllership
 from since2011.server.fetch_sessions import FetchSessions
 from since2011.server.handlers.table import HANDLERS
 from since2011.server.logins import Logins
@@ -40,13 +41,14 @@ from since2011.server.replication import Replication
 from since2011.server.services import Handler, Service, Verifier
 from since2011.server.untaken import Untaken
 from since2011.server.users import Users
-from since2011.topics.administration import Administration
+from since2011.topics.administration import DEFAULT, Administration
 from since2011.topics.cluster import ClusterView
 from since2011.topics.events import TopicsRefused
 from since2011.topics.internal import INTERNAL_TOPICS
 from since2011.topics.store import MetadataStore
 from since2011.topics.topic_counts import TopicCounts
 from since2011.topics.topic_creation import TopicCreation
+from since2011.topics.zookeeper_store import ZooKeeperStore
 from since2011.wire.codec import ApiKey
 from since2011.wire.compression import compress, decompress
 from since2011.wire.error_codes import ErrorCode
@@ -107,7 +109,8 @@ class ModernBroker:
             lambda topic: self.topics.config_of(topic),
             journal=broker.journal,
         )
-        self.administration = Administration(broker.config, store, broker.address.broker_id, Random())
+        own_id = broker.address.broker_id
+        self.administration = Administration(broker.config, store, own_id, Random(), broker.journal)
         self.replication = Replication(
             broker,
             store,
@@ -127,6 +130,10 @@ class ModernBroker:
         self.topics.on_change(self._topics_changed)
         self.appending = Appending(self.topics, self.replication.leading)
         self.markers = Markers(self)
+        self.controllership: Controllership | None = None
+        """None without ZooKeeper: a lone broker decides for itself."""
+        if isinstance(store, ZooKeeperStore):
+            self.controllership = Controllership(broker, store, self.topics.config_of)
         self.producer_ids = ProducerIdBlocks(store, self.intake.notes.reserved)
         self.creation = TopicCreation(broker, counts)
         self._others: dict[int, BrokerAddress] = {}
@@ -155,7 +162,7 @@ class ModernBroker:
         if self._view is None:
             rows = self._own_rows() if self._rows is None else {topic: row for topic, row in self._rows.items() if row}
             brokers = {**self.topics.brokers(), **self._others, self.address.broker_id: self.address}
-            self._view = ClusterView(brokers, rows, self.topics.image.topics)
+            self._view = ClusterView(brokers, rows, self.topics.image.topics, self.topics.image.has_ids)
         return self._view
 
     def _own_rows(self) -> dict[str, tuple[BrokerPartition, ...]]:
@@ -229,7 +236,7 @@ class ModernBroker:
             try:
                 self.check_room(1)
                 n_partitions = self.broker.config.integer("num.partitions") if count is None else count
-                await self.topics.create(topic, n_partitions)
+                await self.topics.create(topic, n_partitions, DEFAULT)
             except Kafka2011Error as error:
                 errors[topic] = error
             except OSError as error:

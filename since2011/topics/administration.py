@@ -21,6 +21,7 @@ from random import Random
 
 from kafka2011.config import Config, Setting
 from kafka2011.errors import ConfigError
+from kafka2011.events import Journal
 from since2011.log.settings import LogConfig, topic_settings
 from since2011.topics.broker_settings import BrokerSettings
 from since2011.topics.errors import (
@@ -32,7 +33,9 @@ from since2011.topics.errors import (
     TopicExists,
     UnknownTopic,
 )
+from since2011.topics.events import TooFewBrokers
 from since2011.topics.image import ClusterImage, TopicImage
+from since2011.topics.internal import INTERNAL_TOPICS
 from since2011.topics.names import check_collision, check_name
 from since2011.topics.placement import Assignments, check_assignments, place
 from since2011.topics.store import MetadataStore
@@ -56,7 +59,7 @@ def _log_settings() -> tuple[Setting, ...]:
 
 SETTINGS: tuple[Setting, ...] = (
     Setting("default.replication.factor", int, 1, "replicas", "Of modern topics made without saying how many.",
-            _SECTION, minimum=1, maximum=1),
+            _SECTION, minimum=1),
     Setting("broker.rack", str, None, "", "Where this broker stands; partitions are spread over racks. Set it on all "
             "brokers or on none.", _SECTION),
     Setting("delete.topic.enable", bool, True, "", "Let modern clients delete topics.", _SECTION),
@@ -67,7 +70,10 @@ SETTINGS: tuple[Setting, ...] = (
 class Administration:
     """What may be asked of the topics of a cluster, at one of its brokers. Thread: any."""
 
-    def __init__(self, config: Config, store: MetadataStore, broker_id: int, random: Random) -> None:
+    def __init__(
+        self, config: Config, store: MetadataStore, broker_id: int, random: Random, journal: Journal | None = None
+    ) -> None:
+        self._journal = journal or Journal()
         self._config, self._store, self._random = config, store, random
         self.broker_id = broker_id
         self.settings = BrokerSettings(config)
@@ -98,10 +104,14 @@ class Administration:
             check_assignments(by_hand, image.brokers)
             n_partitions, n_replicas = len(by_hand), len(by_hand[0])
         _check_count(n_partitions)
-        if n_replicas > 1:
+        if n_replicas > 1 and not self._store.replicates:
             raise InvalidReplicationFactor(
-                f"{n_replicas} replicas: this release keeps one copy of each partition; ask for 1, or for -1"
+                f"{n_replicas} replicas: a lone broker keeps one copy of each partition; ask for 1, or for -1, or give "
+                "brokers a ZooKeeper (zk.connect)"
             )
+        if name in INTERNAL_TOPICS and n_replicas > len(image.brokers):
+            self._journal.emit(TooFewBrokers(topic=name, wanted=n_replicas, made=len(image.brokers)))
+            n_replicas = max(1, len(image.brokers))
         self._check_room(n_partitions, n_topics=1)
         return by_hand or place(_racks(image), n_partitions, n_replicas, self._random)
 

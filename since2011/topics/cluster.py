@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from kafka2011.types import BrokerAddress, BrokerPartition
-from since2011.topics.image import TopicImage
+from since2011.topics.image import ZERO_ID, TopicImage
 
 _TOPIC_IDS = uuid.UUID("6b61666b-6132-5031-b120-313100002011")
 
@@ -37,18 +37,24 @@ class ClusterView:
     """A partition's place in its row is its number. Modern topics are among them, with their leaders."""
     modern: Mapping[str, TopicImage] = field(default_factory=dict)
     """What the metadata says of modern topics."""
+    has_ids: bool = True
+    """Whether modern topics are known by their ids; False beside a real broker that knows none."""
     ids: dict[uuid.UUID, str] = field(init=False)
 
     def __post_init__(self) -> None:
         for name, topic in self.modern.items():
             row = (BrokerPartition(one.leader, index) for index, one in enumerate(topic.partitions))
             self.topics[name] = tuple(row)
-        object.__setattr__(self, "ids", {self.id_of(topic): topic for topic in self.topics})
+        ids = {self.id_of(topic): topic for topic in self.topics}
+        ids.pop(ZERO_ID, None)
+        object.__setattr__(self, "ids", ids)
 
     def id_of(self, topic: str) -> uuid.UUID:
         """The id of a topic: a modern one has its own, a 2011 one has one made of its name."""
         image = self.modern.get(topic)
-        return topic_id(topic) if image is None else image.topic_id
+        if image is None:
+            return topic_id(topic)
+        return image.topic_id if self.has_ids else ZERO_ID
 
     def add(self, topic: str, row: tuple[BrokerPartition, ...]) -> None:
         """A topic that has come since: a new view for each of a thousand would look at all the others every time."""

@@ -37,6 +37,7 @@ class FileStore:
     """Metadata in a file. Thread: any; changes one at a time."""
 
     trouble: str | None = None
+    replicates = False
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / FILE

@@ -27,6 +27,8 @@ class BrokerImage:
     rack: str | None = None
     epoch: int = -1
     """The number of its registration: a broker that comes back has a higher one."""
+    knows_ids: bool = True
+    """Whether it knows topics by their ids: a real one at inter-broker protocol 2.6 does not."""
 
     def endpoint(self, listener: str) -> Endpoint | None:
         """Where it listens under this name."""
@@ -78,6 +80,11 @@ class ClusterImage:
         if self.elected_controller is not None:
             return self.elected_controller
         return min(self.brokers, default=-1)
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether clients may know topics by their ids: they take an id that one broker tells them to any other."""
+        return all(broker.knows_ids for broker in self.brokers.values())
 
     def config(self, entity: str) -> Mapping[str, str]:
         """The settings of ``topics/<name>``, ``brokers/<id>`` … that differ from the defaults."""

@@ -62,6 +62,32 @@ def place(
     return placed
 
 
+def replicated(
+    assigned: Mapping[int, Sequence[int]], brokers: Mapping[int, str | None], n_replicas: int
+) -> Assignments:
+    """Partitions with so many replicas each: what there is stays as far as it can, brokers with least get more.
+
+    Replicas on brokers that are gone are replaced. A rack gets a second replica only when each has one.
+    """
+    if not 1 <= n_replicas <= len(brokers):
+        raise InvalidReplicationFactor(f"{n_replicas} replicas, but {len(brokers)} brokers are alive")
+    placed: Assignments = {}
+    load = dict.fromkeys(sorted(brokers), 0)
+    for replicas in assigned.values():
+        for broker in replicas:
+            if broker in load:
+                load[broker] += 1
+    for index, replicas in sorted(assigned.items()):
+        chosen = [broker for broker in replicas if broker in brokers][:n_replicas]
+        while len(chosen) < n_replicas:
+            used = [brokers[broker] for broker in chosen]
+            others = [broker for broker in load if broker not in chosen]
+            chosen.append(min(others, key=lambda broker: (used.count(brokers[broker]), load[broker], broker)))
+            load[chosen[-1]] += 1
+        placed[index] = tuple(chosen)
+    return placed
+
+
 def _over_racks(
     row: Sequence[int], racks: Mapping[int, str], place_of_first: int, shift: int, n_replicas: int
 ) -> tuple[int, ...]:

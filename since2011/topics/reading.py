@@ -7,6 +7,7 @@
 | a topic | its node, its partitions' states, its settings |
 | a state | that topic |
 | children of /config/changes | the new notices; then the settings they name |
+| children of /admin/delete_topics | the list: these topics are gone for everybody, before their nodes are |
 | /controller | itself |
 """
 
@@ -30,6 +31,7 @@ class Reading:
         self._registry, self._note = registry, note
         self._watched: set[str] = set()
         self._last_change = -1
+        self._deleting: frozenset[str] = frozenset()
         self._stateless: set[tuple[str, int]] = set()
         """Partitions found without a state."""
 
@@ -44,6 +46,7 @@ class Reading:
         image = replace(image, elected_controller=self._controller(), number=image.number + 1)
         self._new_changes()
         image = self._brokers(image)
+        self._deleting = frozenset(self._children(paths.DELETIONS))
         names = self._children(paths.TOPICS)
         image = self._topics(image, names, gone=image.topics.keys() - set(names))
         entities = self._registry.config_entities()
@@ -60,6 +63,9 @@ class Reading:
             image = self._brokers(image)
         wanted = {name for path in noted if (name := _topic_of(path)) is not None}
         gone: set[str] = set()
+        if paths.DELETIONS in noted:
+            before_them, self._deleting = self._deleting, frozenset(self._children(paths.DELETIONS))
+            wanted |= before_them ^ self._deleting
         if paths.TOPICS in noted:
             names = set(self._children(paths.TOPICS))
             gone = image.topics.keys() - names
@@ -101,13 +107,15 @@ class Reading:
         wanted = {path: self._wants_watch(path) for path in there}
         nodes = self._registry.values(wanted, texts.parse_broker, self._note)
         brokers = {
-            broker_id: BrokerImage(broker_id, entry.endpoints, entry.rack, epoch)
+            broker_id: BrokerImage(broker_id, entry.endpoints, entry.rack, epoch, entry.version >= 5)
             for broker_id, (entry, epoch) in parse_brokers(nodes).items()
         }
         return image if brokers == image.brokers else image.with_brokers(brokers)
 
     def _topics(self, image: ClusterImage, names: Iterable[str], gone: Iterable[str]) -> ClusterImage:
-        wanted = {paths.topic(name): self._wants_watch(paths.topic(name)) for name in names}
+        names = set(names)
+        gone = {*gone, *(names & self._deleting)}
+        wanted = {paths.topic(name): self._wants_watch(paths.topic(name)) for name in sorted(names - self._deleting)}
         found = self._registry.values(wanted, texts.parse_assignment, self._note)
         topics = {path.rpartition("/")[2]: assignment for path, (assignment, _) in found.items()}
         state_paths = [paths.state(name, index) for name, topic in topics.items() for index in topic.partitions]

@@ -36,6 +36,10 @@ class MetadataStore(Protocol):
         """The newest known. Before ``start`` there is none to speak of."""
 
     @property
+    def replicates(self) -> bool:
+        """Whether there can be other brokers, and so more than one copy of a partition."""
+
+    @property
     def trouble(self) -> str | None:
         """Why changes cannot be made or seen now, in words; None if they can."""
 
@@ -54,7 +58,7 @@ class MetadataStore(Protocol):
     def create_topic(
         self, name: str, assignments: Assignments, settings: Settings, topic_id: UUID | None = None
     ) -> TopicImage:
-        """Make a topic; TopicExists if there is one. The first replica leads, all are in sync."""
+        """Make a topic; TopicExists if there is one. It is led when this returns, where that takes no time."""
 
     def delete_topic(self, name: str) -> None:
         """Remove a topic and its settings; UnknownTopic if there is none."""

@@ -21,7 +21,7 @@ from uuid import UUID
 from kafka2011.clock import SYSTEM_CLOCK, Clock
 from kafka2011.events import Journal
 from since2011.topics.errors import InvalidPartitions, TopicExists, UnknownTopic
-from since2011.topics.image import BrokerImage, ClusterImage, TopicImage
+from since2011.topics.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
 from since2011.topics.placement import Assignments
 from since2011.topics.reading import Reading
 from since2011.topics.store import ConfigChange, ImageCallback, Settings
@@ -30,20 +30,30 @@ from zk_registry.modern import paths
 from zk_registry.modern.registration import ModernRegistration
 from zk_registry.modern.registry import ModernRegistry, new_uuid
 from zk_registry.modern.texts import Assignment, BrokerEntry
-from zk_registry.operations import NodeExists, NoNode, RegistryError
+from zk_registry.operations import Exists, NodeExists, NoNode, RegistryError
 from zk_registry.registration import BrokerIdTaken
 from zk_registry.states import Session, SessionState
 
 _RETRY_S = 0.5
+PATIENCE_S = 5.0
+"""How long the controller is waited for."""
+_LOOK_S = 0.05
 
 
 class ZooKeeperStore:
     """Metadata in ZooKeeper. Thread: any; it has one of its own, and a session of its own below the chroot."""
 
     def __init__(
-        self, session: Session, broker_id: int, *, journal: Journal | None = None, clock: Clock = SYSTEM_CLOCK
+        self,
+        session: Session,
+        broker_id: int,
+        *,
+        journal: Journal | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+        patience_s: float = PATIENCE_S,
     ) -> None:
         """``session`` has the modern chroot as its root; it is started and closed here."""
+        self._patience_s = patience_s
         self._session, self._broker_id = session, broker_id
         self._journal, self._clock = journal or Journal(), clock
         self._registry = ModernRegistry(session, journal=journal)
@@ -52,6 +62,8 @@ class ZooKeeperStore:
         self._callbacks: list[ImageCallback] = []
         self._changing = threading.RLock()
         """Held while an image is made out of the last one."""
+        self._told = threading.Condition()
+        """Told of each new image."""
         self._noted: set[str] = set()
         self._noting = threading.Lock()
         self._wake = threading.Event()
@@ -64,6 +76,10 @@ class ZooKeeperStore:
     @property
     def image(self) -> ClusterImage:
         return self._image
+
+    @property
+    def replicates(self) -> bool:
+        return True
 
     @property
     def trouble(self) -> str | None:
@@ -123,7 +139,7 @@ class ZooKeeperStore:
             self._registry.create_topic(name, Assignment(assignments, topic_id or new_uuid()), settings)
         except NodeExists as error:
             raise TopicExists(f"{name} is there already") from error
-        return self._seen(name)
+        return self._led(name)
 
     def delete_topic(self, name: str) -> None:
         try:
@@ -131,7 +147,9 @@ class ZooKeeperStore:
         except NoNode as error:
             self._refresh({paths.topic(name)})
             raise UnknownTopic(f"there is no topic {name}") from error
-        self._refresh({paths.topic(name)})
+        self._refresh({paths.topic(name), paths.DELETIONS})
+        # The controller removes the nodes when every replica is gone; one whose broker is away is not waited for.
+        self._wait(lambda: self._session.perform(Exists(paths.topic(name))) is None)
 
     def add_partitions(self, name: str, assignments: Assignments) -> TopicImage:
         def grown(before: Assignment) -> Assignment:
@@ -144,7 +162,7 @@ class ZooKeeperStore:
             self._registry.add_partitions(name, grown)
         except NoNode as error:
             raise UnknownTopic(f"there is no topic {name}") from error
-        return self._seen(name)
+        return self._led(name)
 
     def alter_config(self, entity: str, change: ConfigChange) -> None:
         self._registry.alter_config(entity, change)
@@ -152,6 +170,23 @@ class ZooKeeperStore:
 
     def take_producer_ids(self, at_least: int = 0) -> range:
         return self._registry.take_producer_ids(self._broker_id, at_least)
+
+    def _led(self, name: str) -> TopicImage:
+        """The topic in the image, when the controller has chosen its leaders; or without, if that takes long."""
+        self._seen(name)
+        self._wait(lambda: all(part.leader_epoch >= 0 for part in self._partitions(name)))
+        return self._seen(name)
+
+    def _partitions(self, name: str) -> tuple[PartitionImage, ...]:
+        topic = self._image.topics.get(name)
+        return () if topic is None else topic.partitions
+
+    def _wait(self, done: Callable[[], bool]) -> None:
+        """Wait until the controller has done its part, but not for long."""
+        deadline = self._clock.monotonic() + self._patience_s
+        while not done() and self._clock.monotonic() < deadline and not self._closed.is_set():
+            with self._told:
+                self._told.wait(_LOOK_S)
 
     def _seen(self, name: str) -> TopicImage:
         """The topic in the image, now that it has been written."""
@@ -173,6 +208,8 @@ class ZooKeeperStore:
                 self._note("/")  # which watches were left, and what was read, nobody knows
                 raise
             self._image = after
+            with self._told:
+                self._told.notify_all()
             if after is not before:
                 for callback in tuple(self._callbacks):
                     callback(after)

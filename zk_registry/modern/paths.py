@@ -10,6 +10,9 @@
 | /admin/delete_topics/<topic> | persistent | none: it is being deleted |
 | /cluster/id | persistent | the cluster's id |
 | /controller, /controller_epoch | ephemeral, persistent | who the controller is, and the how-many-eth |
+| /isr_change_notification/isr_change_<number> | persistent | of which partitions the leader changed the in-sync set |
+| /log_dir_event_notification/log_dir_event_<number> | persistent | which broker has lost a disk |
+| /admin/reassign_partitions, /admin/preferred_replica_election | persistent | what old tools ask of the controller |
 | /latest_producer_id_block | persistent | the last thousand producer ids given out |
 | /feature | persistent | features a real 3.9 has agreed on |
 
@@ -32,6 +35,11 @@ CLUSTER_ID = "/cluster/id"
 CONTROLLER = "/controller"
 CONTROLLER_EPOCH = "/controller_epoch"
 PRODUCER_IDS = "/latest_producer_id_block"
+ISR_CHANGES = "/isr_change_notification"
+ISR_CHANGE = "/isr_change_notification/isr_change_"
+LOG_DIR_EVENTS = "/log_dir_event_notification"
+REASSIGNMENT = "/admin/reassign_partitions"
+PREFERRED_ELECTION = "/admin/preferred_replica_election"
 
 CONTAINERS = (
     "/consumers",
@@ -40,9 +48,9 @@ CONTAINERS = (
     CHANGES,
     DELETIONS,
     "/brokers/seqid",
-    "/isr_change_notification",
+    ISR_CHANGES,
     PRODUCER_IDS,
-    "/log_dir_event_notification",
+    LOG_DIR_EVENTS,
     "/config/topics",
     "/config/clients",
     "/config/users",
@@ -77,6 +85,13 @@ def partition(name: str, index: int) -> str:
 def state(name: str, index: int) -> str:
     """A partition's leader and in-sync replicas."""
     return f"{TOPICS}/{name}/partitions/{index}/state"
+
+
+def partition_of_state(path: str) -> tuple[str, int] | None:
+    """Topic and number of the partition whose state lies here; None: no state does."""
+    parts = path.split("/")
+    at_state = len(parts) == 7 and path.startswith(TOPICS) and parts[4] == "partitions" and parts[6] == "state"
+    return (parts[3], int(parts[5])) if at_state and parts[5].isdecimal() else None
 
 
 def config(entity: str) -> str:

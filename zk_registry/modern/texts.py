@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -36,6 +36,8 @@ class BrokerEntry:
     rack: str | None = None
     started_ms: int = 0
     features: Mapping[str, Any] = field(default_factory=dict)
+    version: int = 5
+    """Of its text: below 5 its inter-broker protocol is older than 2.7, and it knows no topic ids."""
 
     def encode(self) -> bytes:
         """Version 5, that of Kafka 2.7 and later. ``host`` and ``port``, for old readers, are the first plain ones."""
@@ -75,6 +77,7 @@ def parse_broker(value: bytes) -> BrokerEntry:
         rack,
         int(started) if str(started).isdecimal() else 0,
         features if isinstance(features, dict) else {},
+        _number(values, "version", 2**31 - 1) if "version" in values else 1,
     )
 
 
@@ -218,6 +221,47 @@ def encode_controller(broker_id: int, elected_ms: int) -> bytes:
 def parse_controller(value: bytes) -> int:
     """The controller's broker id."""
     return _number(_object(value), "brokerid", 2**31 - 1)
+
+
+def encode_partitions(partitions: Iterable[tuple[str, int]]) -> bytes:
+    """Partitions as a notice of changed in-sync sets names them, and a request for preferred leaders."""
+    return _json({"version": 1, "partitions": [{"topic": topic, "partition": index} for topic, index in partitions]})
+
+
+def parse_partitions(value: bytes) -> list[tuple[str, int]]:
+    """The partitions that a notice or a request names."""
+    return [(topic, index) for topic, index, _ in _partition_rows(value)]
+
+
+def encode_reassignment(wanted: Mapping[tuple[str, int], tuple[int, ...]]) -> bytes:
+    """Where partitions are to lie, as old tools ask for it."""
+    rows = [{"topic": topic, "partition": index, "replicas": list(to)} for (topic, index), to in wanted.items()]
+    return _json({"version": 1, "partitions": rows})
+
+
+def parse_reassignment(value: bytes) -> dict[tuple[str, int], tuple[int, ...]]:
+    """Where each of these partitions is to lie."""
+    found = {}
+    for topic, index, row in _partition_rows(value):
+        replicas = row.get("replicas")
+        if not isinstance(replicas, list) or not all(type(broker) is int for broker in replicas):
+            raise ValueError(f"{topic}-{index} has no list of brokers")
+        found[topic, index] = tuple(replicas)
+    return found
+
+
+def _partition_rows(value: bytes) -> list[tuple[str, int, dict[str, Any]]]:
+    rows = []
+    for row in _list(_object(value), "partitions"):
+        if not isinstance(row, dict):
+            raise ValueError("a partition is no JSON object")
+        rows.append((_text(row, "topic"), _number(row, "partition", 2**31 - 1), row))
+    return rows
+
+
+def parse_log_dir_event(value: bytes) -> int:
+    """The broker that has lost a log directory."""
+    return _number(_object(value), "broker", 2**31 - 1)
 
 
 def encode_producer_ids(broker_id: int, first: int) -> bytes:

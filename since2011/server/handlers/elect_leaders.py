@@ -1,9 +1,9 @@
 """ElectLeaders: let the preferred replica lead, or one that is behind.
 
 Behavior:
-- Every partition has one replica in this release, so its leader is the preferred one as long as its broker lives:
-  ELECTION_NOT_NEEDED, or PREFERRED_LEADER_NOT_AVAILABLE where it does not. Nobody else could lead.
+- The controller's work: another broker answers NOT_CONTROLLER for the whole request.
 - Null asks for all partitions; then those that need no election are not told of, as a real controller does.
+- A lone broker without ZooKeeper has one replica of each partition and leads them all: ELECTION_NOT_NEEDED.
 
 Version notes:
 - 1 kinds of elections: 0 preferred, 1 unclean; others INVALID_REQUEST. 2 flexible.
@@ -13,6 +13,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafka2011.types import TopicPartition
+from since2011.controller.leadership import elect
+from since2011.server.controllership import error_of
 from since2011.wire.codec import Struct
 from since2011.wire.error_codes import ErrorCode
 
@@ -21,37 +24,40 @@ if TYPE_CHECKING:
     from since2011.server.service import ModernBroker
 
 _PREFERRED, _UNCLEAN = 0, 1
+_SENTENCES = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "there is no such partition of a modern topic",
+    ErrorCode.ELECTION_NOT_NEEDED: "it is led as it should be",
+    ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE: "its first replica is away or not in sync",
+    ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: "none of its replicas is there",
+}
 
 
 async def elect_leaders(modern: ModernBroker, call: Call) -> Struct:
-    """Tell of each partition why nothing is to be done."""
-    if call.body.election_type not in (_PREFERRED, _UNCLEAN):
+    """Elect, and tell of each partition what came of it."""
+    kind, asked = call.body.election_type, call.body.topic_partitions
+    if kind not in (_PREFERRED, _UNCLEAN):
         return Struct(error=ErrorCode.INVALID_REQUEST, results=[])
-    asked = call.body.topic_partitions
+    topics = modern.topics.image.topics
     if asked is None:
-        topics = modern.topics.image.topics
-        asked = [Struct(topic=name, partitions=range(len(topic.partitions))) for name, topic in topics.items()]
-    results = []
-    for topic in asked:
-        rows = [_verdict(modern, topic.topic, index) for index in topic.partitions]
-        if call.body.topic_partitions is None:
-            rows = [row for row in rows if row.error is not ErrorCode.ELECTION_NOT_NEEDED]
-        if rows:
-            results.append(Struct(topic=topic.topic, partitions=rows))
-    return Struct(error=ErrorCode.NONE, results=results)
+        keys = [TopicPartition(name, at) for name, topic in topics.items() for at in range(len(topic.partitions))]
+    else:
+        keys = [TopicPartition(topic.topic, index) for topic in asked for index in topic.partitions]
+    if modern.controllership is None:
+        verdicts = {key: _of_a_lone_broker(modern, key) for key in keys}
+    else:
+        try:
+            verdicts = await modern.controllership.ask(lambda context: elect(context, keys, unclean=kind == _UNCLEAN))
+        except Exception as error:
+            return Struct(error=error_of(error), results=[])
+    results: dict[str, list[Struct]] = {}
+    for key, verdict in verdicts.items():
+        if asked is not None or verdict is not ErrorCode.ELECTION_NOT_NEEDED:
+            row = Struct(partition_id=key.partition, error=verdict, error_message=_SENTENCES.get(verdict))
+            results.setdefault(key.topic, []).append(row)
+    rows = [Struct(topic=topic, partitions=partitions) for topic, partitions in results.items()]
+    return Struct(error=ErrorCode.NONE, results=rows)
 
 
-def _verdict(modern: ModernBroker, topic: str, index: int) -> Struct:
-    image = modern.topics.image
-    partition = image.partition(topic, index)
-    if partition is None:
-        sentence = f"there is no partition {index} of a modern topic {topic[:250]}"
-        return _row(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, sentence)
-    if partition.leader == partition.replicas[0] and partition.leader in image.brokers:
-        return _row(index, ErrorCode.ELECTION_NOT_NEEDED, f"broker {partition.leader} leads it, as it should")
-    sentence = f"broker {partition.replicas[0]}, the only one with {topic}-{index}, is away: start it"
-    return _row(index, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, sentence)
-
-
-def _row(index: int, error: ErrorCode, sentence: str) -> Struct:
-    return Struct(partition_id=index, error=error, error_message=sentence)
+def _of_a_lone_broker(modern: ModernBroker, key: TopicPartition) -> ErrorCode:
+    known = modern.topics.image.partition(key.topic, key.partition) is not None
+    return ErrorCode.ELECTION_NOT_NEEDED if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

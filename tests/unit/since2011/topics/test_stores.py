@@ -24,7 +24,7 @@ def world() -> FakeZooKeeper:
 
 
 def started(world: FakeZooKeeper, broker_id: int = 1, session: FakeSession | None = None) -> ZooKeeperStore:
-    store = ZooKeeperStore(session or world.session(), broker_id)
+    store = ZooKeeperStore(session or world.session(), broker_id, patience_s=0)
     store.start()
     return store
 
@@ -58,7 +58,9 @@ def test_with_a_controller_only_the_topic_is_written(world: FakeZooKeeper) -> No
     until(lambda: store.image.topics["t"].partitions[0].leader_epoch == 4, "the controller's decision is seen")
     store.delete_topic("t")
     assert other.perform(Get("/admin/delete_topics/t")).value == b""
-    assert "t" in store.image.topics
+    assert "t" not in store.image.topics, "it is gone for clients before its replicas are"
+    other.perform(Delete("/admin/delete_topics/t"))
+    until(lambda: "t" in store.image.topics, "the controller deletes no topics, and it is back")
     store.close()
 
 
