@@ -14,7 +14,7 @@ WORKERS ?= 3
 N      ?= 1
 
 .PHONY: claims help demo lab test test-quick fuzz paper sanitize check sim model bench bench-07 bench-41 bench-guard bench-peers bench-etl audit lock locked
-.PHONY: etl-matrix etl-machine fuzz-etl soak outage siege kills failover docker pin-images docs clean
+.PHONY: etl-matrix etl-machine fuzz-etl soak outage siege kills standby-kills failover docker pin-images docs clean
 
 # What setuptools says of every editable installation is not about this project.
 PIP := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --no-build-isolation --disable-pip-version-check
@@ -79,9 +79,10 @@ check: $(READY) ## ruff, mypy, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-sim: $(READY)   ## 3,000 simulated runs of Algorithm 1, three editions side by side; 10,000 of replication
+sim: $(READY)   ## 3,000 simulated runs of Algorithm 1, three editions side by side; 10,000 of replication, 3,000 of standbys
 	$(BIN)/kafka2011 sim table --runs 3000 $(ARGS)
 	$(BIN)/kafka2011 sim replication --runs 10000
+	$(BIN)/kafka2011 sim standby --runs 3000
 
 model: $(READY) ## check the model of Algorithm 1 (docs/model)
 	$(BIN)/python docs/model/check.py $(ARGS)
@@ -132,6 +133,10 @@ failover: $(READY) ## 60 faults in a cluster with three replicas: nothing acknow
 
 kills: $(READY) ## 200 kills of random processes in a cluster of three: nothing acknowledged may be lost (ten minutes)
 	$(BIN)/python -m benchmarks.kills $(ARGS)
+
+standby-kills: $(READY) ## 100 kills of leaders of a broker with a standby: nothing acknowledged or seen may be lost (fifteen minutes)
+	$(BIN)/python -m benchmarks.standby_kills --control
+	$(BIN)/python -m benchmarks.standby_kills $(ARGS)
 
 audit: $(READY) ## known weaknesses of what is installed (needs the network; says so when it cannot ask)
 	@$(BIN)/python -m pip install --quiet pip-audit || { echo "make audit: pip-audit cannot be installed here; nothing was checked"; exit 3; }

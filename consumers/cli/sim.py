@@ -11,6 +11,7 @@ import click
 
 from consumers.algorithm1.editions import EDITIONS
 from consumers.cli.sim_replication import replication
+from consumers.cli.sim_standby import standby
 from consumers.sim.picture import draw
 from consumers.sim.runs import KINDS, compare, first_failure, mixed, scenario, shrink
 from consumers.sim.scenario import Scenario
@@ -36,6 +37,7 @@ def sim() -> None:
 
 
 sim.add_command(replication)
+sim.add_command(standby)
 
 
 @sim.command(context_settings=CONTEXT)
