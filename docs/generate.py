@@ -102,6 +102,14 @@ def paper_sentences() -> str:
     return page()
 
 
+def modern_topics() -> str:
+    """The page docs/modern-topics.md."""
+    sys.path.insert(0, str(ROOT))
+    from docs.topics import page
+
+    return page()
+
+
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
@@ -136,6 +144,7 @@ not 0.7's the text says so; the reasons are in [paper-vs-code.md](paper-vs-code.
 PAGES = {
     "docs/paper-map.md": paper_map,
     "docs/paper-sentences.md": paper_sentences,
+    "docs/modern-topics.md": modern_topics,
     "docs/glossary-languages.md": languages,
     "docs/configuration.md": configuration,
 }
