@@ -79,7 +79,8 @@ def page() -> str:
         f"{len(rows)} topics a class on today's Kafka goes through, each with the code that does it here, a test, and "
         f"something to try: a walk, a claim (`kafka2011 claims run C07`), or a command. {marks['shown']} can be tried, "
         f"{marks['told']} are told of on a page and tested, {marks['absent']} are not there. The paper's own "
-        "sentences: [paper-sentences.md](paper-sentences.md); what came after 2011, by problem: [since-2011.md](since-2011.md).",
+        "sentences: [paper-sentences.md](paper-sentences.md). What came after 2011, by "
+        "problem: [since-2011.md](since-2011.md).",
         "",
         "| no | topic | code | test | try | read |",
         "|---|---|---|---|---|---|",
