@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
+from confluent_kafka import ElectionType, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from benchmarks.failover.judge import Log, read_log
@@ -32,7 +33,66 @@ OPTIONS = {
 }
 
 
-class Cluster:
+class Topics:
+    """A replicated topic in any cluster of three brokers, through the protocol only."""
+
+    def addresses(self) -> list[str]:
+        """Of the brokers' modern ports."""
+        raise NotImplementedError
+
+    def everyone(self) -> set[int]:
+        """The brokers there should be."""
+        return set(range(N_BROKERS))
+
+    def controllers(self) -> str:
+        """Whom to ask for topics."""
+        return self.bootstrap
+
+    @property
+    def bootstrap(self) -> str:
+        """All of them."""
+        return ",".join(self.addresses())
+
+    def create(self, topic: str, n_partitions: int, n_replicas: int, min_insync: int) -> None:
+        """Make a topic, and wait until all replicas are in sync."""
+        everyone = self.everyone()
+        until(lambda: all(brokers_seen(a) == everyone for a in self.addresses()), "all brokers see all", SETTLE_S)
+        admin = AdminClient({"bootstrap.servers": self.controllers(), "log_level": 0})
+        config = {"min.insync.replicas": str(min_insync)}
+        rows = [[(index + n) % N_BROKERS for n in range(n_replicas)] for index in range(n_partitions)]
+        new = NewTopic(topic, n_partitions, replica_assignment=rows, config=config)
+        admin.create_topics([new])[topic].result(60)
+        self.wait_whole(topic, n_partitions, n_replicas)
+
+    def wait_whole(self, topic: str, n_partitions: int, n_replicas: int) -> None:
+        """Wait until every replica is in sync."""
+
+        def whole() -> bool:
+            rows = [seen(self.addresses()[0], topic, index) for index in range(n_partitions)]
+            return all(row is not None and len(row.isr) == n_replicas for row in rows)
+
+        until(whole, "every replica is in sync", SETTLE_S)
+
+    def leader(self, topic: str, partition: int) -> Seen:
+        """Who leads a partition, as anybody tells who is asked."""
+
+        def found() -> Seen | None:
+            for address in self.addresses():
+                row = seen(address, topic, partition)
+                if row is not None and row.leader >= 0:
+                    return row
+            return None
+
+        return until(found, "somebody tells who leads", SETTLE_S) or Seen(-1, frozenset())
+
+    def prefer(self, topic: str, n_partitions: int) -> None:
+        """Let the first replica of each partition lead again."""
+        admin = AdminClient({"bootstrap.servers": self.controllers(), "log_level": 0})
+        partitions = [TopicPartition(topic, index) for index in range(n_partitions)]
+        admin.elect_leaders(ElectionType.PREFERRED, partitions).result(60)
+
+
+class Cluster(Topics):
     """The processes, and the faults. Thread: one."""
 
     def __init__(
@@ -68,43 +128,21 @@ class Cluster:
         """Of the modern ports."""
         return [f"127.0.0.1:{broker.modern_port}" for broker in self.brokers if broker.modern_port]
 
-    @property
-    def bootstrap(self) -> str:
-        """All of them."""
-        return ",".join(self.addresses())
+    def everyone(self) -> set[int]:
+        """The real controller is one of them."""
+        return super().everyone() | (set() if self.real is None else {REAL})
 
-    def create(self, topic: str, n_partitions: int, n_replicas: int, min_insync: int) -> None:
-        """Make a topic, and wait until all replicas are in sync."""
-        everyone = set(range(N_BROKERS)) | ({REAL} if self.real is not None else set())
-        until(lambda: all(brokers_seen(a) == everyone for a in self.addresses()), "all brokers see all", SETTLE_S)
-        bootstrap = self.bootstrap if self.real is None else self.real.bootstrap
-        admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-        config = {"min.insync.replicas": str(min_insync)}
-        rows = [[(index + n) % N_BROKERS for n in range(n_replicas)] for index in range(n_partitions)]
-        new = NewTopic(topic, n_partitions, replica_assignment=rows, config=config)
-        admin.create_topics([new])[topic].result(60)
-        self.wait_whole(topic, n_partitions, n_replicas)
+    def controllers(self) -> str:
+        """The real one answers nobody who asks another."""
+        return self.bootstrap if self.real is None else self.real.bootstrap
 
-    def wait_whole(self, topic: str, n_partitions: int, n_replicas: int) -> None:
-        """Wait until every replica is in sync."""
+    def halt(self, number: int) -> None:
+        """Stop it as an administrator would."""
+        self.brokers[number].stop()
 
-        def whole() -> bool:
-            rows = [seen(self.addresses()[0], topic, index) for index in range(n_partitions)]
-            return all(row is not None and len(row.isr) == n_replicas for row in rows)
-
-        until(whole, "every replica is in sync", SETTLE_S)
-
-    def leader(self, topic: str, partition: int) -> Seen:
-        """Who leads a partition, as anybody tells who is asked."""
-
-        def found() -> Seen | None:
-            for address in self.addresses():
-                row = seen(address, topic, partition)
-                if row is not None and row.leader >= 0:
-                    return row
-            return None
-
-        return until(found, "somebody tells who leads", SETTLE_S) or Seen(-1, frozenset())
+    def revive(self, number: int) -> None:
+        """Start it again."""
+        self.brokers[number].restart()
 
     # -- faults ---------------------------------------------------------------------------------------------------
 

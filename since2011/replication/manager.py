@@ -87,6 +87,8 @@ class ReplicaManager:
         """The living brokers, as the controller sees them."""
         self.controller_epoch = 0
         self.obeys = False
+        self.is_leaving = False
+        """This broker is about to stop: it follows nobody anew."""
         self._one_at_a_time = DeferredLock()
 
     # -- whose word counts ----------------------------------------------------------------------------------------
@@ -207,7 +209,11 @@ class ReplicaManager:
     async def _follow(self, key: Key, state: PartitionState, is_new: bool) -> None:
         self._resign(key)
         self._keep(key, Replica(state, is_new))
-        await self.following.follow(*key, state)
+        if self.is_leaving:
+            # Else a leader would let it into the in-sync set once more, and wait for it when it is gone (KAFKA-14140).
+            await self.following.leave(*key)
+        else:
+            await self.following.follow(*key, state)
 
     def _resign(self, key: Key) -> None:
         led = self.led.pop(key, None)

@@ -162,6 +162,7 @@ class Replication:
         config = self._broker.config
         if not self.manager.obeys or config["controlled.shutdown.enable"] is not True or not self.manager.replicas:
             return
+        self.manager.is_leaving = True
         for attempt in range(config.integer("controlled.shutdown.max.retries")):
             if attempt:
                 await self._broker_pause(config.integer("controlled.shutdown.retry.backoff.ms") / 1000)
