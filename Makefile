@@ -31,7 +31,7 @@ help:           ## this list
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
 
 # What the demo runs on, and nothing else: about 1.2 GB, most of it Spark (whose jars hold ZooKeeper, too).
-$(DEMO): setup.cfg pyproject.toml setup.py kafka2011/wire/_walk.c constraints.txt
+$(DEMO): setup.cfg pyproject.toml setup.py kafka2011/wire/_walk.c since2011/wire/_records.c constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kafka2011 needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing what the demo runs on into $(VENV): about 0.5 GB to fetch, 1.2 GB on disk, a minute or two"

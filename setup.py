@@ -1,4 +1,4 @@
-"""What setup.cfg cannot say: the one compiled file. Without a compiler it is left out, and the pure Python is used."""
+"""What setup.cfg cannot say: the two compiled files. Without a compiler they are left out, and the pure Python is used."""
 
 from setuptools import Extension, setup
 
@@ -10,7 +10,14 @@ setup(
             extra_compile_args=["-O3"],
             py_limited_api=True,
             optional=True,
-        )
+        ),
+        Extension(
+            "since2011.wire._records",
+            ["since2011/wire/_records.c"],
+            extra_compile_args=["-O3"],
+            py_limited_api=True,
+            optional=True,
+        ),
     ],
     options={"bdist_wheel": {"py_limited_api": "cp311"}},
 )

@@ -1,117 +1,27 @@
-"""The records of a batch in one go, as tuples of the kind a reader gives to its application.
+"""The walker of records in use: ``_records.c`` where it was compiled, else ``pure_records``; both do the same.
 
-``since2011.wire.records`` reads one record at a time and is for brokers and tools. Here a whole batch is made into what
-the caller wants: ``make`` is a NamedTuple type whose fields are those of ``front``, then offset, timestamp, key, value
-and headers, then those of ``back``.
+``KAFKA2011_PURE=1`` in the environment asks for the pure one, as for the walker of message sets (``kafka2011.wire.walk``).
+Callers name the function through this module (``record_walk.walk_records(...)``), so that tests can run over both.
 """
 
 from __future__ import annotations
 
-from typing import TypeVar
+import os
+from typing import TYPE_CHECKING
 
-from kafka2011.errors import InvalidMessage
-from since2011.wire.varint import get_varint
+from since2011.wire import pure_records
 
-T = TypeVar("T", bound=tuple)  # type: ignore[type-arg]
-CREATE_TIME = -1
-_NULL = 1
-"""-1 as a zig-zag varint."""
+try:
+    from since2011.wire import _records as compiled
+except ImportError:
+    compiled = None  # type: ignore[assignment]  # no compiler was there when this was installed
+else:
+    if getattr(compiled, "VERSION", 0) != pure_records.VERSION:
+        compiled = None  # type: ignore[assignment]  # it was built from an older file: install again
 
-
-def walk_records(
-    body: bytes,
-    count: int,
-    make: type[T],
-    front: tuple[object, ...],
-    back: tuple[object, ...],
-    base_offset: int,
-    base_timestamp: int,
-    stamp: int,
-) -> list[T]:
-    """All ``count`` records of an inflated batch; raises InvalidMessage where they are not what the header says.
-
-    ``stamp``: the timestamp of every record, or CREATE_TIME if each has its own.
-    """
-    found: list[T] = []
-    add, new, varint, size = found.append, tuple.__new__, get_varint, len(body)
-    pos = 0
-    try:
-        for number in range(count):
-            byte = body[pos]
-            if byte < 0x80:
-                length, pos = byte >> 1 ^ -(byte & 1), pos + 1
-            else:
-                length, pos = varint(body, pos)
-            end = pos + length
-            if length < 0 or end > size:
-                raise InvalidMessage(f"record {number} says {length} bytes, {size - pos} are there")
-            pos += 1  # the attributes, which nobody uses
-            byte = body[pos]
-            if byte < 0x80:
-                timestamp, pos = byte >> 1 ^ -(byte & 1), pos + 1
-            else:
-                timestamp, pos = varint(body, pos)
-            byte = body[pos]
-            if byte < 0x80:
-                delta, pos = byte >> 1 ^ -(byte & 1), pos + 1
-            else:
-                delta, pos = varint(body, pos)
-            key: bytes | None
-            byte = body[pos]
-            if byte == _NULL:
-                key, pos = None, pos + 1
-            else:
-                length, pos = varint(body, pos)
-                if not 0 <= length <= end - pos:
-                    raise _overrun(number, "key", length, end - pos)
-                key = body[pos : pos + length]
-                pos += length
-            value: bytes | None
-            byte = body[pos]
-            if byte == _NULL:
-                value, pos = None, pos + 1
-            else:
-                length, pos = varint(body, pos)
-                if not 0 <= length <= end - pos:
-                    raise _overrun(number, "value", length, end - pos)
-                value = body[pos : pos + length]
-                pos += length
-            headers: tuple[tuple[str, bytes | None], ...] = ()
-            if body[pos]:
-                headers, pos = _headers(body, pos, end, number)
-            else:
-                pos += 1
-            if pos != end:
-                raise InvalidMessage(f"record {number} ends at byte {pos} and said {end}")
-            at = base_timestamp + timestamp if stamp == CREATE_TIME else stamp
-            add(new(make, (*front, base_offset + delta, at, key, value, headers, *back)))
-    except IndexError:
-        raise InvalidMessage(f"a batch of {count} records ends inside one of them") from None
-    if pos != size:
-        raise InvalidMessage(f"{size - pos} bytes are left after the {count} records of a batch")
-    return found
-
-
-def _headers(body: bytes, pos: int, end: int, number: int) -> tuple[tuple[tuple[str, bytes | None], ...], int]:
-    n_headers, pos = get_varint(body, pos)
-    if not 0 <= n_headers <= end - pos:
-        raise InvalidMessage(f"record {number} says it has {n_headers} headers")
-    found = []
-    for _ in range(n_headers):
-        length, pos = get_varint(body, pos)
-        if not 0 <= length <= end - pos:
-            raise _overrun(number, "header's key", length, end - pos)
-        try:
-            name = body[pos : pos + length].decode()
-        except UnicodeDecodeError:
-            raise InvalidMessage(f"record {number} has a header whose key is not UTF-8") from None
-        length, pos = get_varint(body, pos + length)
-        if not -1 <= length <= end - pos:
-            raise _overrun(number, "header", length, end - pos)
-        found.append((name, None if length < 0 else body[pos : pos + length]))
-        pos += max(length, 0)
-    return tuple(found), pos
-
-
-def _overrun(number: int, what: str, length: int, left: int) -> InvalidMessage:
-    return InvalidMessage(f"record {number} has a {what} of {length} bytes, {left} are there")
+CREATE_TIME = pure_records.CREATE_TIME
+is_compiled = compiled is not None and os.environ.get("KAFKA2011_PURE", "") in ("", "0")
+if TYPE_CHECKING:
+    walk_records = pure_records.walk_records
+else:
+    walk_records = (compiled if is_compiled else pure_records).walk_records

@@ -13,9 +13,9 @@ from typing import NamedTuple
 from kafka2011.errors import InvalidMessage, Kafka2011Error
 from kafka2011.types import TopicPartition
 from since2011.client.fetch.errors import BatchUnreadable
+from since2011.wire import record_walk
 from since2011.wire.compression import decompress
 from since2011.wire.record_batch import HEADER_SIZE, BatchHeader, crc_is_good, headers
-from since2011.wire.record_walk import CREATE_TIME, walk_records
 from since2011.wire.records import Header, decode_marker
 
 MAX_INFLATED = 256 << 20
@@ -131,7 +131,7 @@ class FetchedChunk:
         if header.codec:
             body = decompress(header.codec, body, MAX_INFLATED)
         stamped = header.append_time
-        records = walk_records(
+        records = record_walk.walk_records(
             body,
             header.n_records,
             ConsumerRecord,
@@ -139,7 +139,7 @@ class FetchedChunk:
             (header.leader_epoch, APPENDED if stamped else CREATED),
             header.base_offset,
             header.base_timestamp,
-            header.max_timestamp if stamped else CREATE_TIME,
+            header.max_timestamp if stamped else record_walk.CREATE_TIME,
         )
         if records and records[0].offset < self.offset:
             records = [record for record in records if record.offset >= self.offset]
