@@ -45,6 +45,8 @@ class Phase(Enum):
 class ClassicMembership(Membership):
     """See the module. Thread: as its base."""
 
+    first_generation = 0
+
     def __init__(self, settings: Settings, cluster: Cluster, clock: Clock = SYSTEM_CLOCK) -> None:
         self._assignor = assignor(settings.assignor)
         self._phase = Phase.OUT

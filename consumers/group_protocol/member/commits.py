@@ -56,6 +56,8 @@ class Identity(NamedTuple):
 
     group: GroupMetadata
     version: int
+    is_outside: bool = False
+    """Subscribed, but no member now: without this a commit would pass for that of a program without a membership."""
 
 
 class _UnderWay(NamedTuple):
@@ -113,6 +115,8 @@ class Commits:
             offsets, done = self._waiting.popleft()
             try:
                 self._connect().send(ApiKey.OFFSET_COMMIT, self._identity().version, self._body(offsets))
+            except CommitRefused as error:
+                done(offsets, error)
             except Kafka2011Error as error:
                 self._hang_up()
                 done(offsets, CommitNotStored(f"the commit was not stored: {error}"))
@@ -144,7 +148,9 @@ class Commits:
         self._hang_up()
 
     def _body(self, offsets: Offsets) -> Struct:
-        group = self._identity().group
+        group, _, is_outside = self._identity()
+        if is_outside:
+            raise CommitRefused("a commit", ErrorCode.UNKNOWN_MEMBER_ID, "the member has left the group; poll joins it")
         rows = [
             Struct(
                 name=topic,

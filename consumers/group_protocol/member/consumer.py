@@ -189,7 +189,8 @@ class Consumer(Positions):
         if membership is None:
             return Identity(GroupMetadata(group, group_instance_id=self.settings.group_instance_id), _COMMIT_STANDALONE)
         member, generation, version = membership.credentials()
-        return Identity(GroupMetadata(group, generation, member, self.settings.group_instance_id), version)
+        metadata = GroupMetadata(group, generation, member, self.settings.group_instance_id)
+        return Identity(metadata, version, is_outside=generation < membership.first_generation)
 
     def _epoch_is_stale(self) -> None:
         if self._subscriptions.membership is not None:

@@ -30,6 +30,8 @@ _FENCED = (
 class ConsumerMembership(Membership):
     """See the module. Thread: as its base."""
 
+    first_generation = JOIN_EPOCH + 1
+
     def __init__(self, settings: Settings, cluster: Cluster, clock: Clock = SYSTEM_CLOCK) -> None:
         self._id = str(uuid.uuid4())
         self._epoch = JOIN_EPOCH

@@ -12,6 +12,7 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from kafka2011.clock import SYSTEM_CLOCK, Clock
 from kafka2011.errors import ConnectionFailed, Kafka2011Error, RequestTimedOut
@@ -59,6 +60,9 @@ class KnownTopics:
 
 class Membership(ABC):
     """Thread: ``advance``, ``applied`` and ``leave`` in the application's; ``_beat`` in its own."""
+
+    first_generation: ClassVar[int]
+    """What is smaller is nobody's generation or epoch."""
 
     def __init__(self, settings: Settings, cluster: Cluster, clock: Clock = SYSTEM_CLOCK) -> None:
         self.settings, self.cluster, self.clock = settings, cluster, clock
