@@ -1,4 +1,4 @@
-"""What setup.cfg cannot say: the two compiled files. Without a compiler they are left out, and the pure Python is used."""
+"""What setup.cfg cannot say: the two compiled files. Without a compiler they are left out, and pure Python is used."""
 
 from setuptools import Extension, setup
 

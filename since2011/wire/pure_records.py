@@ -4,8 +4,8 @@
 the caller wants: ``make`` is a NamedTuple type whose fields are those of ``front``, then offset, timestamp, key, value
 and headers, then those of ``back``.
 
-``_records.c`` is the same, compiled. Read this one, change both, and let tests/property/since2011/test_record_walkers.py
-tell whether they agree.
+``_records.c`` is the same, compiled. Read this one, change both, and let ``test_record_walkers.py`` of the property
+tests tell whether they agree.
 """
 
 from __future__ import annotations

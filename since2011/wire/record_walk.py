@@ -1,6 +1,6 @@
 """The walker of records in use: ``_records.c`` where it was compiled, else ``pure_records``; both do the same.
 
-``KAFKA2011_PURE=1`` in the environment asks for the pure one, as for the walker of message sets (``kafka2011.wire.walk``).
+``KAFKA2011_PURE=1`` in the environment asks for the pure one, as in ``kafka2011.wire.walk``.
 Callers name the function through this module (``record_walk.walk_records(...)``), so that tests can run over both.
 """
 

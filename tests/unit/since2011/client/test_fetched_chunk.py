@@ -78,7 +78,7 @@ def test_gaps_of_compaction_move_the_position() -> None:
 
 
 def test_aborted_transactions_are_left_out_and_no_others() -> None:
-    """Two producers, interleaved: the aborted list says where transactions begin, ABORT markers where they end (§8.10)."""
+    """Two producers, interleaved: the list says where transactions begin, ABORT markers where they end (§8.10)."""
     first = {"attributes": TRANSACTIONAL, "producer_id": 1, "producer_epoch": 0}
     second = first | {"producer_id": 2}
     data = batch(0, **first) + batch(1, **second) + batch(2) + marker(3, 1, committed=False) + batch(4, **first)

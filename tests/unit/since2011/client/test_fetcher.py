@@ -44,12 +44,10 @@ class Bench:
         self.fetcher.answered(ask, Struct(error=0, session_id=session, topics=topics), self.now)
 
 
-def fetched(
-    partition: TopicPartition, *offsets: int, error: int = 0, size: int = 1, epoch: int = 5, **how: object
-) -> Struct:
+def fetched(partition: TopicPartition, *offsets: int, error: int = 0, size: int = 1, **how: object) -> Struct:
     """A partition's part of a Fetch answer."""
     records = [Record(offset, 0, None, bytes(size)) for offset in offsets]
-    data = encode_records(records, leader_epoch=epoch) if offsets else b""
+    data = encode_records(records, leader_epoch=5) if offsets else b""
     row = {"diverging_epoch": None, "aborted": None, "high_watermark": 100, "last_stable": 90, "log_start": 0}
     return Struct(index=partition.partition, error=error, records=data, **(row | how))
 
@@ -61,7 +59,7 @@ def row_of(ask: Ask, partition: TopicPartition = A) -> Struct:
 
 
 def test_one_fetch_is_under_way_and_the_next_runs_ahead() -> None:
-    """What has come is given out while the next fetch, from behind it, is under way; the position is the application's."""
+    """What has come is given out while the next fetch is under way; the position is the application's."""
     bench = Bench()
     bench.fetcher.assign(A, OffsetAndMetadata(7))
     first = bench.only(ApiKey.FETCH)
@@ -90,11 +88,11 @@ def test_a_full_partition_holds_its_broker_back() -> None:
 def test_a_seek_outruns_the_answer() -> None:
     """What comes for a position that was moved meanwhile is dropped."""
     bench = Bench()
-    bench.fetcher.assign(A, OffsetAndMetadata(0))
+    bench.fetcher.assign(A, OffsetAndMetadata(50))
     ask = bench.only(ApiKey.FETCH)
-    bench.fetcher.seek(A, OffsetAndMetadata(50))
-    bench.answer(ask, {A: fetched(A, 0, 1)})
-    assert bench.fetcher.take(10) == [] and row_of(bench.only(ApiKey.FETCH)).offset == 50
+    bench.fetcher.seek(A, OffsetAndMetadata(0))
+    bench.answer(ask, {A: fetched(A, 50, 51)})
+    assert bench.fetcher.take(10) == [] and row_of(bench.only(ApiKey.FETCH)).offset == 0
 
 
 def test_where_to_begin_is_asked_or_raised() -> None:
@@ -151,7 +149,7 @@ def test_whoever_does_not_lead_is_left_after_a_pause(error: int) -> None:
 
 
 def test_a_new_leader_is_compared_before_it_is_read() -> None:
-    """Another epoch: OffsetForLeaderEpoch first; where the history contains what was read, reading goes on (KIP-320)."""
+    """Another epoch: OffsetForLeaderEpoch first; if its history contains what was read, reading goes on (KIP-320)."""
     bench = Bench()
     bench.fetcher.assign(A, OffsetAndMetadata(7))
     bench.answer(bench.only(ApiKey.FETCH), {A: fetched(A, 7)})
@@ -231,7 +229,7 @@ def test_a_topic_that_is_forbidden_is_said_and_others_are_read() -> None:
 
 
 def test_a_session_says_what_changed() -> None:
-    """Full, then only changes and what is forgotten; 70 and 71 begin another; without an id everything is said (KIP-227)."""
+    """Full, then only changes and what is forgotten; without an id everything is said each time (KIP-227)."""
     session = FetchSession()
     one, two = Row(1, -1, 5, 10), Row(2, -1, 5, 10)
     assert session.request({A: one, B: two}) == (0, 0, {A: one, B: two}, [])
