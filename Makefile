@@ -82,6 +82,7 @@ check: $(READY) ## ruff, mypy, import contracts
 sim: $(READY)   ## 3,000 simulated runs of Algorithm 1, three editions side by side; 10,000 of replication, 3,000 of standbys
 	$(BIN)/kafka2011 sim table --runs 3000 $(ARGS)
 	$(BIN)/kafka2011 sim replication --runs 10000
+	$(BIN)/kafka2011 sim transactions --runs 10000
 	$(BIN)/kafka2011 sim standby --runs 3000
 
 model: $(READY) ## check the model of Algorithm 1 (docs/model)

@@ -12,6 +12,7 @@ import click
 from consumers.algorithm1.editions import EDITIONS
 from consumers.cli.sim_replication import replication
 from consumers.cli.sim_standby import standby
+from consumers.cli.sim_transactions import transactions
 from consumers.sim.picture import draw
 from consumers.sim.runs import KINDS, compare, first_failure, mixed, scenario, shrink
 from consumers.sim.scenario import Scenario
@@ -37,6 +38,7 @@ def sim() -> None:
 
 
 sim.add_command(replication)
+sim.add_command(transactions)
 sim.add_command(standby)
 
 

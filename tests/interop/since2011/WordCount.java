@@ -10,11 +10,18 @@ public class WordCount {
         properties.put(StreamsConfig.APPLICATION_ID_CONFIG, "word-count");
         properties.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, arguments[0]);
         properties.put(StreamsConfig.STATE_DIR_CONFIG, arguments[1]);
-        properties.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, StreamsConfig.AT_LEAST_ONCE);
+        boolean once = arguments.length > 2;
+        properties.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, once ? arguments[2] : StreamsConfig.AT_LEAST_ONCE);
         properties.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
         properties.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
         properties.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, 200);
         properties.put("auto.offset.reset", "earliest");
+        if (once) {
+            // Every count leaves, not only the last of an interval: one that is missing or comes twice is seen.
+            properties.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0);
+            properties.put(StreamsConfig.producerPrefix("transaction.timeout.ms"), 10000);
+            properties.put(StreamsConfig.consumerPrefix("session.timeout.ms"), 6000);
+        }
         StreamsBuilder builder = new StreamsBuilder();
         builder.<String, String>stream("text")
             .flatMapValues(line -> Arrays.asList(line.split(" ")))

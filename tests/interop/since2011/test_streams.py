@@ -21,15 +21,20 @@ LINES = ["to be or not to be", "that is the question", "whether tis nobler in th
 class WordCount:
     """The program of Kafka Streams, as a process. A context manager: it is stopped in order."""
 
-    def __init__(self, bootstrap: str, directory: Path) -> None:
+    def __init__(self, bootstrap: str, directory: Path, *more: str) -> None:
         self._output = directory / "streams.log"
         command = ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
-        command += ["-cp", f"{jars_with('kafka-streams')}/*", str(PROGRAM), bootstrap, str(directory / "state")]
+        command += ["-cp", f"{jars_with('kafka-streams')}/*", str(PROGRAM), bootstrap, str(directory / "state"), *more]
         with self._output.open("ab") as output:
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=output)
 
     def __enter__(self) -> WordCount:
         return self
+
+    def kill(self) -> None:
+        """SIGKILL, as a crash would."""
+        self._process.kill()
+        self._process.wait(30)
 
     def __exit__(self, *_: object) -> None:
         try:
