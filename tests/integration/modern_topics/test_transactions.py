@@ -260,4 +260,3 @@ def offset_of(client: WireClient, group: str, topic: str, *, stable: bool = Fals
     body = Struct(group=group, topics=[Struct(name=topic, partitions=[0])], require_stable=stable)
     found: Struct = client.ask(ApiKey.OFFSET_FETCH, 7, body).topics[0].partitions[0]
     return found
-

@@ -39,11 +39,7 @@ from since2011.wire.codec.schema import parse_table
 from tests.unit.since2011.server.values import OFFERED, leaves, named, random_body
 
 ROUNDS = 12
-KNOWN = [
-    case
-    for case in OFFERED
-    if case[0] not in parse_table(BROKER_TABLE) and case != (ApiKey.WRITE_TXN_MARKERS, 0)
-]
+KNOWN = [case for case in OFFERED if case[0] not in parse_table(BROKER_TABLE) and case != (ApiKey.WRITE_TXN_MARKERS, 0)]
 
 
 def _body_of_request(key: ApiKey, version: int, body: Struct) -> bytes:
