@@ -121,8 +121,9 @@ _HEADS = {
 
 
 def _table(rows: list[dict[str, Any]]) -> list[str]:
-    heads = [_HEADS.get(key, key.replace("_mb_per_s", ", MB/s").replace("_ms", ", ms").replace("_", " "))
-             for key in rows[0]]
+    heads = [
+        _HEADS.get(key, key.replace("_mb_per_s", ", MB/s").replace("_ms", ", ms").replace("_", " ")) for key in rows[0]
+    ]
     lines = ["| " + " | ".join(heads) + " |", "|" + "---:|" * len(heads)]
     return lines + ["| " + " | ".join("–" if v is None else str(v) for v in row.values()) + " |" for row in rows]
 

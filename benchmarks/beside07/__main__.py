@@ -145,8 +145,11 @@ def main(rounds: int, messages: int, only: str, write: bool) -> None:
         *HEAD,
         *(measured.row() for measured in found),
         "",
-        *(["| ours alone | median (spread) | goal |", "|---|---|---:|", *compared, ""]
-          if (compared := sizes_compared({m.cell.name: m for m in found})) else []),
+        *(
+            ["| ours alone | median (spread) | goal |", "|---|---|---:|", *compared, ""]
+            if (compared := sizes_compared({m.cell.name: m for m in found}))
+            else []
+        ),
         *(["| broker | rate | p50 ms (spread) | p99 ms |", "|---|---|---:|---:|", *waits] if waits else []),
     ]
     print("\n".join(lines))

@@ -121,10 +121,18 @@ def cells(n: int) -> list[Cell]:
         both("raw produce, 10 connections", raw("produce", "NEW", "equal", 200, 50, n, 10, 1), None),
         both("raw produce, 100 connections", raw("produce", "NEW", "equal", 200, 50, n, 100, 1), None),
         Cell("produce, own clients, equal", ours("produce", "NEW", "equal", n, "none"), produced),
-        Cell("produce, own clients, lognormal (0.7: equal)", ours("produce", "NEW", "lognormal", n, "none"), produced,
-             1.5),
-        Cell("produce gzip, own clients", ours("produce", "NEW", "equal", n // 4, "gzip"),
-             own("produce", "NEW", n // 4, "gzip"), 1.0),
+        Cell(
+            "produce, own clients, lognormal (0.7: equal)",
+            ours("produce", "NEW", "lognormal", n, "none"),
+            produced,
+            1.5,
+        ),
+        Cell(
+            "produce gzip, own clients",
+            ours("produce", "NEW", "equal", n // 4, "gzip"),
+            own("produce", "NEW", n // 4, "gzip"),
+            1.0,
+        ),
         Cell("consume gzip, own clients", ours("consume", "gz", n), own("consume", "gz", n), 1.0),
     ]
     found += [
@@ -132,15 +140,20 @@ def cells(n: int) -> list[Cell]:
         for k in (1, 10, 100)
     ]
     found += [
-        both(f"raw fetches, messages of {size} KB", raw("fetch", f"k{size}", 1000 * size + 10, 300 << 10, fetched, 1),
-             1.0, True)
+        both(
+            f"raw fetches, messages of {size} KB",
+            raw("fetch", f"k{size}", 1000 * size + 10, 300 << 10, fetched, 1),
+            1.0,
+            True,
+        )
         for size in (1, 10, 100)
     ]
     for kind in ("equal", "lognormal"):
         group, many = own("group", kind, SETTLED * n), 4 * n
         found += [
-            Cell(f"consume by offset, {kind}", ours("consume", kind, SETTLED * n), own("consume", kind, SETTLED * n),
-                 1.0),
+            Cell(
+                f"consume by offset, {kind}", ours("consume", kind, SETTLED * n), own("consume", kind, SETTLED * n), 1.0
+            ),
             Cell(f"consume in a group, {kind}", ours("group", kind, many, "messages"), group, 1.0),
             Cell(f"consume in chunks, {kind}", ours("group", kind, many, "chunks"), group, 2.0),
             Cell(f"consume in views, {kind}", ours("group", kind, many, "views"), group),

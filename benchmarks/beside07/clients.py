@@ -82,16 +82,29 @@ def real(tool: str, port: int, zookeeper: str, topic: str, n: int, codec: str = 
     interval = str(max(n // 10, 1))
     words = {
         "produce": [
-            "ProducerPerformance", "--brokerinfo", f"broker.list=0:127.0.0.1:{port}", "--batch-size",
-            "50" if codec == "none" else "200", "--message-size", "200", "--threads", "1", "--async",
-            "--compression-codec", "0" if codec == "none" else "1",
+            "ProducerPerformance",
+            "--brokerinfo",
+            f"broker.list=0:127.0.0.1:{port}",
+            "--batch-size",
+            "50" if codec == "none" else "200",
+            "--message-size",
+            "200",
+            "--threads",
+            "1",
+            "--async",
+            "--compression-codec",
+            "0" if codec == "none" else "1",
         ],
         "consume": ["SimpleConsumerPerformance", "--server", f"kafka://127.0.0.1:{port}", "--fetch-size", "1048576"],
         "group": ["ConsumerPerformance", "--zookeeper", zookeeper, "--threads", "1", "--group", f"g{time.time_ns()}"],
     }[tool]
     done = subprocess.run(
         [*java(), f"kafka.perf.{words[0]}", *words[1:], *every, "--reporting-interval", interval],
-        capture_output=True, text=True, timeout=300, check=False, preexec_fn=die_with_parent,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        preexec_fn=die_with_parent,
     )
     rates = []
     for line in done.stdout.splitlines():

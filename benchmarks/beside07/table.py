@@ -59,12 +59,18 @@ class Measured:
 def sizes_compared(found: dict[str, Measured]) -> list[str]:
     """How much of the speed for equal sizes is left where sizes vary, ours, round by round."""
     lines = []
-    for what, goal in (("consume by offset", 0.9), ("consume in a group", 0.9), ("raw produce, sets of 50", 0.85),
-                       ("produce, own clients", 0.85)):
+    for what, goal in (
+        ("consume by offset", 0.9),
+        ("consume in a group", 0.9),
+        ("raw produce, sets of 50", 0.85),
+        ("produce, own clients", 0.85),
+    ):
         equal = found.get(f"{what}, equal")
         varied = found.get(f"{what}, lognormal") or found.get(f"{what}, lognormal (0.7: equal)")
         if equal is not None and varied is not None:
             ratios = [b / a for a, b in zip(equal.rates["ours"], varied.rates["ours"], strict=True)]
-            lines.append(f"| {what}: lognormal / equal, ours | {statistics.median(ratios):.2f} "
-                         f"({min(ratios):.2f}–{max(ratios):.2f}) | {goal} |")
+            lines.append(
+                f"| {what}: lognormal / equal, ours | {statistics.median(ratios):.2f} "
+                f"({min(ratios):.2f}–{max(ratios):.2f}) | {goal} |"
+            )
     return lines

@@ -27,7 +27,11 @@ def driver(*words: object) -> dict[str, float]:
     """A client in a process of its own; what it printed."""
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.beside41.drivers", *map(str, words)],
-        capture_output=True, text=True, timeout=400, check=False, cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+        cwd=Path(__file__).parents[2],
         preexec_fn=die_with_parent,
     )
     if done.returncode:

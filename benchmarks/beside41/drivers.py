@@ -59,8 +59,14 @@ def librdkafka_produce(port: int, topic: str, n: int, batch: int) -> None:
 
 def librdkafka_consume(port: int, topic: str, n: int) -> None:
     """confluent-kafka, one partition from its beginning, 10,000 messages at a time."""
-    consumer = Consumer({"bootstrap.servers": f"127.0.0.1:{port}", "group.id": f"g{time.time_ns()}",
-                         "enable.auto.commit": False, "fetch.message.max.bytes": 1 << 20})
+    consumer = Consumer(
+        {
+            "bootstrap.servers": f"127.0.0.1:{port}",
+            "group.id": f"g{time.time_ns()}",
+            "enable.auto.commit": False,
+            "fetch.message.max.bytes": 1 << 20,
+        }
+    )
     consumer.assign([TopicPartition(topic, 0, 0)])
     seen, began = 0, 0.0
     while seen < n:
@@ -79,7 +85,10 @@ def java_produce(port: int, topic: str, n: int, batch_bytes: int) -> None:
     words = ["--topic", topic, "--num-records", str(n), "--record-size", str(SIZE), "--throughput", "-1"]
     done = subprocess.run(
         [*java(), "org.apache.kafka.tools.ProducerPerformance", *words, "--producer-props", *properties],
-        capture_output=True, text=True, timeout=300, check=False,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     said = [line for line in done.stdout.splitlines() if "records/sec" in line]
     if not said:
@@ -91,8 +100,12 @@ def raw_produce(port: int, topic: str, n: int, batch: int) -> None:
     """Produce requests made beforehand, acks of the leader, so many in flight."""
     now_ms = time.time_ns() // 1_000_000  # an older time would be past retention
     records = [Record(i, now_ms, None, os.urandom(SIZE)) for i in range(batch)]
-    body = Struct(transactional_id=None, acks=1, timeout_ms=30_000, topics=[
-        Struct(name=topic, partitions=[Struct(index=0, records=encode_records(records))])])
+    body = Struct(
+        transactional_id=None,
+        acks=1,
+        timeout_ms=30_000,
+        topics=[Struct(name=topic, partitions=[Struct(index=0, records=encode_records(records))])],
+    )
     frame = b"".join(encode_request(ApiKey.PRODUCE, 9, 1, "bench", body))
     with socket.create_connection(("127.0.0.1", port)) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -114,9 +127,17 @@ def raw_produce(port: int, topic: str, n: int, batch: int) -> None:
 
 def raw_fetch(port: int, topic: str, n_bytes: int, fetch_size: int) -> None:
     """Fetches of the first bytes again and again, looking at none of them."""
-    body = Struct(max_wait_ms=500, min_bytes=1, max_bytes=fetch_size, isolation=0, session_id=0, session_epoch=-1,
-                  topics=[Struct(name=topic, partitions=[Struct(index=0, offset=0, max_bytes=fetch_size)])],
-                  forgotten=[], rack="")
+    body = Struct(
+        max_wait_ms=500,
+        min_bytes=1,
+        max_bytes=fetch_size,
+        isolation=0,
+        session_id=0,
+        session_epoch=-1,
+        topics=[Struct(name=topic, partitions=[Struct(index=0, offset=0, max_bytes=fetch_size)])],
+        forgotten=[],
+        rack="",
+    )
     frame = b"".join(encode_request(ApiKey.FETCH, 11, 1, "bench", body))
     buffer = bytearray(1 << 20)
     with socket.create_connection(("127.0.0.1", port)) as connection:

@@ -166,7 +166,7 @@ def strike(fault: Fault, prepared: Path, directory: Path) -> list[Verdict]:
 def _run(fault: Fault, directory: Path) -> list[Verdict]:
     options = {
         "modern.port": 0,
-    "log.format": "2011",
+        "log.format": "2011",
         "num.partitions": N_PARTITIONS,
         "produce.acks.enable": True,
         "produce.acks.timeout.ms": fault.timeout_ms,

@@ -6,6 +6,7 @@ import random
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -30,16 +31,23 @@ from since2011.log.checkpoint import RECOVERY_POINTS, read_offsets
 from since2011.log.checkpoint import decode as decode_checkpoint
 from since2011.log.identity import META_PROPERTIES, PARTITION_METADATA, read_identity, read_topic_id
 from since2011.log.indexes import OffsetIndex, TimeIndex, TxnIndex
+from since2011.log.settings import LogConfig
 from since2011.log.snapshot import decode_snapshot, encode_snapshot
+from since2011.log.validation import Validator
 from since2011.wire.batches import decode_batches
 from since2011.wire.codec import APIS, ApiKey, decode_header, decode_request, decode_response, encode_request
+from since2011.wire.compression import compress, decompress
 from since2011.wire.group_records import GroupRecordType, decode_key, decode_value
+from since2011.wire.record_batch import headers
+from since2011.wire.records import decode_marker
 from tests.unit.since2011.server.test_batches import sample_batches
 from tests.unit.since2011.server.values import OFFERED, random_body
 from zk_registry.brokers import encode_broker, parse_broker, parse_partition_count
 from zk_registry.consumers import Subscription, parse_subscription
 from zk_registry.offsets import parse_offset
 
+_VALIDATOR = Validator(partial(decompress, limit=1 << 20), compress)
+_KEPT, _COMPACTED = LogConfig(), LogConfig(cleanup_policy=("compact",))
 _SET = encode_set([b"one", b"two" * 20], codec=Codec.NONE)
 _REQUESTS = [
     ProduceRequest("t", 0, _SET).encode(),
@@ -123,6 +131,19 @@ def offsets_records(data: bytes) -> None:
             decode_value(kind, data)
 
 
+def modern_records(data: bytes) -> None:
+    """A client's batch on its way into a modern log, looked into or not, its damage inside or outside the checksum."""
+    for mended in (data, _mended(data)):
+        for validator in (_VALIDATOR, replace(_VALIDATOR, full=True)):
+            with suppress(Kafka2011Error):
+                validator.prepare(mended, _COMPACTED if validator.full else _KEPT, 1_700_000_000_000)
+        with suppress(Kafka2011Error):
+            for position, header in headers(mended):
+                batch = mended[position : position + header.size]
+                with suppress(Kafka2011Error):
+                    decode_marker(batch, header)
+
+
 def modern_files(data: bytes) -> None:
     """Snapshots, checkpoints, indexes and identities of modern logs: read, or refused by name."""
     with suppress(Kafka2011Error):
@@ -187,6 +208,7 @@ TARGETS: dict[str, tuple[Callable[[bytes], object], Sequence[bytes]]] = {
     "modern requests": (modern_requests, _modern_seeds()),
     "modern answers": (modern_answers, [bytes([k]) + bytes(40) for k in range(len(OFFERED))]),
     "batches": (batches, sample_batches()),
+    "modern records": (modern_records, sample_batches()),
     "registry": (
         registry,
         [

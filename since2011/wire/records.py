@@ -219,6 +219,8 @@ def decode_marker(batch: Buffer, header: BatchHeader) -> Marker | None:
     """What a control batch says; None for a kind nobody here knows, or a batch the cleaner has emptied."""
     if header.n_records == 0:
         return None
+    if header.n_records != 1:
+        raise InvalidMessage(f"the control batch at offset {header.base_offset} has {header.n_records} records, not 1")
     (record,) = decode_records(batch, header, _never_compressed)
     key, value = record.key or b"", record.value or b""
     if len(key) < _MARKER_KEY_SIZE or len(value) < 6:

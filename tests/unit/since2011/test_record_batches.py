@@ -79,6 +79,15 @@ def test_transactional_batches_and_markers() -> None:
     assert decode_marker(V6_ABORT, read_header(V6_ABORT)) == Marker(False, 12)
 
 
+@pytest.mark.parametrize("n_records", [-1, 2])
+def test_a_marker_is_one_record(n_records: int) -> None:
+    """A damaged control batch with none or several records is refused by name (issue 25, bad input)."""
+    batch = bytearray(V5_COMMIT)
+    batch[57:61] = n_records.to_bytes(4, "big", signed=True)
+    with pytest.raises(InvalidMessage, match=f"{n_records} records, not 1"):
+        decode_marker(batch, read_header(bytes(batch)))
+
+
 @pytest.mark.parametrize("codec", V7)
 def test_four_codecs_are_read(codec: str) -> None:
     """What Kafka compressed with each codec, is opened (docs/since-2011.md)."""
