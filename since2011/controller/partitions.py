@@ -87,9 +87,7 @@ def settle(context: Context, keys: Iterable[TopicPartition]) -> Steps[list[Topic
     return made + (yield from decide_and_tell(context, wanted, choose))
 
 
-def decide_and_tell(
-    context: Context, keys: Iterable[TopicPartition], choose: Choose
-) -> Steps[list[TopicPartition]]:
+def decide_and_tell(context: Context, keys: Iterable[TopicPartition], choose: Choose) -> Steps[list[TopicPartition]]:
     """Decide about partitions, and tell the living replicas of those that have changed."""
     changed = yield from decide(context, keys, choose)
     for key in changed:

@@ -1,8 +1,8 @@
 """Topics appear, grow and vanish: the nodes are written by whoever is asked, and the controller follows.
 
-    a node below /brokers/topics     its partitions get their first leaders
-    the node has more partitions     these do
-    the node is gone                 it is forgotten (the controller itself removes them, ``deletion``)
+a node below /brokers/topics     its partitions get their first leaders
+the node has more partitions     these do
+the node is gone                 it is forgotten (the controller itself removes them, ``deletion``)
 """
 
 from __future__ import annotations

@@ -73,9 +73,7 @@ async def check_transactions(modern: ModernBroker, call: Call, rows: Sequence[Ro
     asked: dict[TopicPartition, Row] = {}
     for row, header in found:
         assert row.led is not None
-        row.verified = Verified(
-            begin(modern, row.led, header.producer_id, header.producer_epoch, header.base_sequence)
-        )
+        row.verified = Verified(begin(modern, row.led, header.producer_id, header.producer_epoch, header.base_sequence))
         if row.verified.ticket is not None:
             asked[row.led.key] = row
     if asked:

@@ -48,9 +48,7 @@ class CopiedLog(Protocol):
         """The leader's watermark, and the first offset it has."""
 
 
-def part_for(
-    where: TopicPartition, at: Position | None, log: LedLog, history: EpochHistory, most: int
-) -> Part | None:
+def part_for(where: TopicPartition, at: Position | None, log: LedLog, history: EpochHistory, most: int) -> Part | None:
     """What to tell a member that is ``at`` a position; None if it knows everything."""
     start = log.first_offset
     segment_start = log.segment_at(log.end_offset)[0]

@@ -44,9 +44,7 @@ def decode(text: bytes, version: int) -> InSync:
     return InSync(disks, version)
 
 
-def may_lead(
-    node: InSync | None, me: str, disk: str, alive: Mapping[str, str], *, whole: bool = True
-) -> InSync | None:
+def may_lead(node: InSync | None, me: str, disk: str, alive: Mapping[str, str], *, whole: bool = True) -> InSync | None:
     """The set to store with the election if this member may run: those in sync that live. None if it may not.
 
     ``alive`` are the members that are there, with their disks. The first member there ever was leads without being

@@ -193,4 +193,3 @@ class Member:
                 continue
             self._plugin.stored(version)
             return
-

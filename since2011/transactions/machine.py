@@ -332,5 +332,3 @@ def verdict(known: Known | None, producer_id: int, epoch: int, partition: TopicP
     if known.current.state in PREPARED:
         return ErrorCode.CONCURRENT_TRANSACTIONS
     return ErrorCode.NONE if partition in known.current.partitions else ErrorCode.TRANSACTION_ABORTABLE
-
-

@@ -136,9 +136,7 @@ class TransactionService:
         image = self._leadership.partition(number)
         address = None if image is None else self.modern.view().brokers.get(image.leader)
         if address is None:
-            raise Refused(
-                ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the leader of {TRANSACTIONS_TOPIC}-{number} is away"
-            )
+            raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the leader of {TRANSACTIONS_TOPIC}-{number} is away")
         return address
 
     async def _make_topic(self) -> None:

@@ -5,7 +5,8 @@ Behavior:
   the first record with the largest timestamp (KIP-734), -4 the earliest on this broker's disk, which is the log start.
 - After an election everything but the log start is OFFSET_NOT_AVAILABLE (before version 5 LEADER_NOT_AVAILABLE) until
   what the leader began with is committed: the end readers see never goes back.
-- A follower (``replica_id`` of 0 and more) is told the end of the log as -1.
+- A follower is told the end of the log as -1. Who says that it is a replica and is none is a reader: kafka-python names
+  itself 0.
 - A time finds the first record stamped then or later; markers of transactions count as records. What readers do not see
   yet is not found: offset and timestamp -1, no error.
 - Searching by time opens batches, so it is done in a thread.
@@ -65,9 +66,7 @@ async def _offset(modern: ModernBroker, call: Call, topic: str, one: Struct) -> 
     led.check_epoch(one.leader_epoch)
     if one.timestamp < 0 and call.version < _SINCE_VERSION.get(one.timestamp, 1 << 15):
         raise Refused(ErrorCode.UNSUPPORTED_VERSION, f"time {one.timestamp} is not known to version {call.version}")
-    replica = call.body.replica_id
-    if replica >= 0:
-        led.check_replica(replica, one.leader_epoch)
+    if led.leader is not None and call.body.replica_id in led.leader.followers:
         end = led.log_end_offset
     else:
         end = led.last_stable_offset if call.body.isolation == 1 else led.high_watermark

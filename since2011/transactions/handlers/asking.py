@@ -73,7 +73,5 @@ async def list_transactions(service: TransactionService, call: Call) -> Answer:
             continue
         if body.duration_filter >= 0 and not 0 <= current.start_ms <= now_ms - body.duration_filter:
             continue
-        rows.append(
-            Struct(transactional_id=current.id, producer_id=current.producer_id, state=current.state.words)
-        )
+        rows.append(Struct(transactional_id=current.id, producer_id=current.producer_id, state=current.state.words))
     return answer_of(len(rows), Struct(error=ErrorCode.NONE, unknown_state_filters=unknown, transactions=rows))

@@ -136,4 +136,3 @@ async def end_txn(service: TransactionService, call: Call) -> Struct:
         body.transactional_id, lambda token: End(token, body.producer_id, body.epoch, body.commit)
     )
     return Struct(error=_told(found.error, call.version))
-

@@ -85,6 +85,15 @@ def test_bad_questions_are_named(
     assert offset(client, filled, timestamp, version=version, **more).error == error
 
 
+@pytest.mark.parametrize("replica", [0, 7])
+def test_who_is_no_replica_is_a_reader(client: WireClient, filled: str, replica: int) -> None:
+    """kafka-python asks as replica 0, which is this very broker: real Kafka answers, and so do we (must show 3)."""
+    rows = [Struct(index=0, timestamp=-1)]
+    body = Struct(replica_id=replica, isolation=0, topics=[Struct(name=filled, partitions=rows)])
+    (one,) = client.ask(ApiKey.LIST_OFFSETS, 9, body).topics[0].partitions
+    assert (one.error, one.offset) == (0, 5)
+
+
 def test_a_partition_named_twice_is_refused(client: WireClient, filled: str) -> None:
     """Sheet §6.1: a duplicate partition in the request is INVALID_REQUEST, for both."""
     rows = [Struct(index=0, timestamp=-1)] * 2
