@@ -52,6 +52,8 @@ def cluster() -> None:
 @click.option("--brokers", type=click.IntRange(1, 20), help="Number of brokers [3, or as before].")
 @click.option("--zookeepers", type=click.Choice(["1", "3"]), help="Number of ZooKeeper servers [1, or as before].")
 @click.option("--partitions", type=click.IntRange(1, 1000), help="Partitions per topic and broker [4, or as before].")
+@click.option("--standbys", type=click.IntRange(0, 2), help="Further members of each broker, which hold all it holds "
+              "and lead when it dies [0, or as before].")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A broker setting, for every broker.")
 @click.option("--any-ports", is_flag=True, help="Take free ports instead of the usual ones.")
 @port_base_option
@@ -61,6 +63,7 @@ def up(
     brokers: int | None,
     zookeepers: str | None,
     partitions: int | None,
+    standbys: int | None,
     settings: tuple[str, ...],
     any_ports: bool,
     port_base: int | None,
@@ -70,6 +73,7 @@ def up(
 
     \b
     kafka2011 cluster up --brokers 5 --partitions 8
+    kafka2011 cluster up --brokers 1 --standbys 2
     kafka2011 cluster up --dir second --port-base 20000
     kafka2011 cluster up --set log.flush.interval=1
     """
@@ -78,6 +82,7 @@ def up(
         zookeepers=int(zookeepers) if zookeepers else before.zookeepers,
         brokers=brokers or before.brokers,
         partitions=partitions or before.partitions,
+        standbys=before.standbys if standbys is None else standbys,
     )
     running = Cluster(directory, size, settings=settings, any_ports=any_ports, port_base=port_base, say=note)
     try:

@@ -18,11 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from classroom.cluster.processes import ClusterError, Process, Processes
+from zk_registry.server import free_ports
 
 USUAL_PORTS = {"zookeeper": 2181, "broker": 9092, "modern": 9192, "admin": 9292, "observatory": 8011}
 _FROM_BASE = {"zookeeper": 0, "observatory": 5, "broker": 10, "modern": 40, "admin": 70}
 PORTS_FROM_BASE = 100
 """How many ports in a row a cluster with a port base may take."""
+_MEMBERS = "abc"
 _ANSWER_S = 15.0
 """How long a ZooKeeper that was running already may take to say a word."""
 
@@ -34,6 +36,8 @@ class Size:
     zookeepers: int = 1
     brokers: int = 3
     partitions: int = 4
+    standbys: int = 0
+    """Further members of each broker (docs/since-2011.md)."""
 
 
 class Cluster:
@@ -58,6 +62,7 @@ class Cluster:
             "zookeepers": self.size.zookeepers,
             "brokers": self.size.brokers,
             "partitions": self.size.partitions,
+            "standbys": self.size.standbys,
         }
         self.processes.facts["settings"] = list(self.settings)
         self._ports = self.processes.facts.setdefault("ports", {"any": False, "base": None})
@@ -78,7 +83,9 @@ class Cluster:
         """Start ZooKeeper, then the brokers, all that do not run; what is paused goes on."""
         self._resume()
         self._start_zookeeper()
-        self.processes.start_together([self._broker(number) for number in range(self.size.brokers)])
+        # Of each broker its member a first: the first that ever comes leads.
+        for member in range(1 + self.size.standbys):
+            self.processes.start_together([self._broker(number, member) for number in range(self.size.brokers)])
         for process in self.processes.of_kind("broker"):
             self._say(f"{process.name} listens on {process.ready['host']}:{process.ready['port']}")
 
@@ -106,17 +113,22 @@ class Cluster:
             )
         self._say(f"ZooKeeper answers at {self.zookeeper}")
 
-    def _broker(self, number: int) -> Process:
-        name = f"broker-{number}"
+    def _broker(self, number: int, member: int = 0) -> Process:
+        name = f"broker-{number}-{_MEMBERS[member]}" if member else f"broker-{number}"
+        place = number + member * self.size.brokers
         settings = {
             "zk.connect": self.zookeeper,
             "num.partitions": str(self.size.partitions),
-            "modern.port": str(self.port(name, "modern_port", "modern", number)),
-            "admin.port": str(self.port(name, "admin_port", "admin", number)),
+            "modern.port": str(self.port(name, "modern_port", "modern", place)),
+            "admin.port": str(self.port(name, "admin_port", "admin", place)),
         }
         arguments = ["kafka2011", "broker", "start", "--brokerid", str(number)]
         arguments += ["--log-dir", str(self.directory / name)]
-        arguments += ["--port", str(self.port(name, "port", "broker", number))]
+        port = self.port(name, "port", "broker", place)
+        if self.size.standbys:
+            settings["standby.member"] = _MEMBERS[member]
+            port = port or free_ports(1)[0]  # members find each other by a number that stays
+        arguments += ["--port", str(port)]
         for key, value in settings.items():
             arguments += ["--set", f"{key}={value}"]
         for setting in self.settings:
