@@ -59,7 +59,7 @@ _MOST_REASONS = 20
     "--acks",
     default="none",
     show_default=True,
-    type=click.Choice(["none", "appended", "flushed"]),
+    type=click.Choice(["none", "appended", "flushed", "all"]),
     help="Wait for the broker's word; not in 2011.",
 )
 @click.option("--progress/--no-progress", default=None, help="Count on stderr while sending (default: on a terminal).")

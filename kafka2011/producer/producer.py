@@ -95,7 +95,7 @@ class Producer:
     ) -> None:
         if min(batch_size, queue_size, queue_bytes, max_message_size) < 1 or min(linger_ms, retries) < 0:
             raise ConfigError("batch_size, queue_size, queue_bytes and max_message_size are at least 1, the rest 0")
-        if on_full not in ("block", "drop", "raise") or acks not in ("none", "appended", "flushed"):
+        if on_full not in ("block", "drop", "raise") or acks not in ("none", "appended", "flushed", "all"):
             raise ConfigError("on_full is block, drop or raise; acks is none, appended or flushed")
         self._router = _router(brokers, zookeeper)
         if partitioner is not None and isinstance(self._router, StaticRouter) and not self._router.knows_partitions:

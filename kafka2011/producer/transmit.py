@@ -25,12 +25,12 @@ from kafka2011.producer.events import BrokerUnreachable
 from kafka2011.types import BrokerAddress
 from kafka2011.wire import AckLevel, Codec
 
-Acks = Literal["none", "appended", "flushed"]
+Acks = Literal["none", "appended", "flushed", "all"]
 OnFull = Literal["block", "drop", "raise"]
 
 _WRITE_SIZE = 256 << 10
 """Larger pieces cost more: their memory is taken from the system and given back each time."""
-_ACK_LEVELS = {"appended": AckLevel.APPENDED, "flushed": AckLevel.FLUSHED}
+_ACK_LEVELS = {"appended": AckLevel.APPENDED, "flushed": AckLevel.FLUSHED, "all": AckLevel.ALL}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

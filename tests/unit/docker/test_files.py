@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 DOCKER = Path(__file__).resolve().parents[3] / "docker"
-COMPOSE_FILES = ("compose.yaml", "compose.spark.yaml")
+COMPOSE_FILES = ("compose.yaml", "compose.spark.yaml", "compose.standby.yaml")
 
 
 def services(name: str) -> dict[str, dict[str, Any]]:

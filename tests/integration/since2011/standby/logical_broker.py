@@ -30,13 +30,16 @@ class LogicalBroker:
         self.place = place
         self.registry = BrokerRegistry(stack.enter_context(ZooKeeperSession(connect)))
         self.members: dict[str, BrokerProcess] = {}
-        for member, port in zip(members, free_ports(len(members)), strict=True):
+        ports = free_ports(2 * len(members))
+        for member, port, admin in zip(members, ports[::2], ports[1::2], strict=True):
             own = {
                 "brokerid": 0,
                 "zk.connect": connect,
                 "zk.sessiontimeout.ms": SESSION_MS,
                 "standby.member": member,
                 "port": port,
+                # Of their own, and the same when a member begins again.
+                "admin.port": admin,
                 "produce.acks.enable": True,
             }
             process = self.members[member] = BrokerProcess(place / member, own | dict(options))
@@ -82,7 +85,14 @@ class LogicalBroker:
 
     def in_sync(self, members: str) -> None:
         """Wait until exactly these are in sync."""
-        until(lambda: self.state(self.leader()).get("in_sync") == sorted(members), f"{members} are in sync")
+
+        def told() -> bool:
+            try:
+                return bool(self.state(self.leader()).get("in_sync") == sorted(members))
+            except OSError:
+                return False  # it has just stopped leading
+
+        until(told, f"{members} are in sync")
 
     def send(self, topic: str, payloads: list[bytes], partition: int = 0) -> list[tuple[int, bytes]]:
         """Publish one after the other, acknowledged by all in sync: offset and payload of each."""
