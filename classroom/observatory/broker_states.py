@@ -18,12 +18,34 @@ def broker_view(known: Mapping[str, Any], state: State | None) -> dict[str, Any]
         "connections": (state or {}).get("connections"),
         "principals": (state or {}).get("principals", {}),
         "modern": _modern_address(state or {}),
+        **_members(state or {}),
         "counters": {
             "bytes_in": counters.get("appended_bytes", 0),
             "bytes_out": sum(counters.get("fetched_bytes", {}).values()),
             "messages_in": counters.get("appended_messages", 0),
         },
     }
+
+
+def _members(state: State) -> dict[str, Any]:
+    """Of a broker with standbys: which member leads, in which epoch, and who is in sync."""
+    standby = state.get("plugins", {}).get("standby", {})
+    if "in_sync" not in standby:
+        return {}
+    return {"standby": {name: standby[name] for name in ("member", "epoch", "in_sync")}}
+
+
+def _held(state: State, partition: str) -> dict[str, Any]:
+    """Of a partition with standbys: what readers may see, how far each member has come, where each epoch began."""
+    standby = state.get("plugins", {}).get("standby", {})
+    known = standby.get("partitions", {}).get(partition)
+    if known is None:
+        return {}
+    ends = standby.get("ends", {}).get(partition, {})
+    in_sync = standby.get("in_sync", [])
+    leader = standby["member"]
+    return {"flushed": known["watermark"],
+            "held": {"leader": leader, "in_sync": in_sync, "ends": ends, "epochs": known["epochs"]}}  # fmt: skip
 
 
 def _modern_address(state: State) -> list[Any] | None:
@@ -65,7 +87,7 @@ def topics_view(states: Mapping[str, State], before: dict[str, dict[str, Any]]) 
                     "size": log["size"],
                     "segments": [[s["start"], s["size"], s["flushed_size"]] for s in log["segments"]],
                     "missing": state.get("missing", {}).get(f"{topic}-{partition}", []),
-                }
+                } | _held(state, f"{topic}-{partition}")
                 old = before.get(topic, {}).get(name)
                 topics.setdefault(topic, {})[name] = old if old == seen else seen
         for topic, logs in state.get("plugins", {}).get("modern", {}).get("logs", {}).items():

@@ -8,6 +8,7 @@ Paper: §3.2 (a consumer or broker goes), §3.3 (delivery and CRC), §4 (the aud
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import threading
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from typing import Any
 
 from classroom.cluster.processes import Process, Processes
 from classroom.observatory.frames import Film
+from classroom.observatory.members import OF_MEMBERS, member_of
 from classroom.observatory.redeliveries import Redeliveries
 from classroom.observatory.verdicts import Seen, verdict
 from kafka2011.clock import SYSTEM_CLOCK, Clock
@@ -88,6 +90,33 @@ KINDS = (
         "segments",
     ),
     Kind(
+        "kill-leader",
+        "Kill the leader",
+        "kill -9",
+        "another member in sync leads, once the session has ended; nothing a reader has seen is lost, and no offset "
+        "changes its meaning (§3.3, the future work).",
+        ("broker",),
+        "segments",
+    ),
+    Kind(
+        "delete-disk",
+        "Delete a member's disk",
+        "kill -9, and delete",
+        "the member comes back as one that has nothing: it leaves the in-sync set, copies everything and is let in "
+        "again. Without standbys \"any unconsumed message is lost forever\" (§3.3).",
+        ("broker",),
+        "segments",
+    ),
+    Kind(
+        "cut-link",
+        "Cut a member's link",
+        f"silent for {PAUSE_S:.0f} s",
+        "a follower that is not heard of leaves the in-sync set, and nobody waits for it; then it copies what it lacks "
+        "and is let in. (It is stopped: to its leader that is the same.)",
+        ("broker",),
+        "segments",
+    ),
+    Kind(
         "start",
         "Start it again",
         "start",
@@ -126,6 +155,9 @@ class Faults:
             "pause-consumer": self._pause,
             "expire-session": self._expire,
             "stop-broker": self._stop,
+            "kill-leader": self._kill_leader,
+            "delete-disk": self._delete_disk,
+            "cut-link": self._pause_member,
             "start": self._start,
             "flip-bit": self._flip,
             "drop-batches": self._drop,
@@ -146,6 +178,7 @@ class Faults:
                     for target in kind.targets
                     for process in processes.of_kind(target)
                     if process.running != (kind.name == "start")
+                    and (kind.name not in OF_MEMBERS or member_of(process) is not None)
                 ],
             }
             for kind in KINDS
@@ -211,6 +244,32 @@ class Faults:
     def _stop(self, process: Process, seen: Seen) -> str:
         self._signal(process, signal.SIGTERM)
         return f"{process.name} was told to stop"
+
+    def _member(self, process: Process) -> str:
+        """Which member a broker's process is; refused if its broker has no standbys."""
+        member = member_of(process)
+        if member is None:
+            raise FaultRefused(f"{process.name} has no standbys: kafka2011 cluster up --standbys 1")
+        return member
+
+    def _kill_leader(self, process: Process, seen: Seen) -> str:
+        seen.facts["member"] = self._member(process)
+        self._signal(process, signal.SIGKILL)
+        return f"{process.name} was killed"
+
+    def _delete_disk(self, process: Process, seen: Seen) -> str:
+        seen.facts["member"] = self._member(process)
+        self._signal(process, signal.SIGKILL)
+        processes = Processes(self._directory)
+        while processes.all[process.name].running:
+            self._clock.sleep(0.02)
+        shutil.rmtree(self._directory / process.name)
+        processes.start(processes.all[process.name])
+        return f"{process.name} was killed, its disk deleted, and it is back with an empty one"
+
+    def _pause_member(self, process: Process, seen: Seen) -> str:
+        seen.facts["member"] = self._member(process)
+        return self._pause(process, seen)
 
     def _start(self, process: Process, seen: Seen) -> str:
         if process.running:

@@ -19,6 +19,9 @@ A frame is plain JSON, because it is recorded, replayed and sent as it is:
 A partition of a modern topic has ``era`` "modern", ``files`` ([[start, bytes, index entries, time index entries], …])
 and ``cleanup``; its offsets count records, and ``flushed`` is its high watermark.
 
+Of a broker with standbys ``standby`` says {member, epoch, in_sync}; its partitions have ``held``: {leader, in_sync,
+ends: {member: offset}, epochs: [[epoch, start], …]}, and ``flushed`` is the watermark.
+
 A group that was not read whole (there are too many nodes, and nobody looks at it) is marked ``partial``.
 """
 

@@ -44,6 +44,8 @@ class Seen:
 def verdict(seen: Seen, frame: Frame, film: Film) -> Verdict:
     """What can be said now of a fault, and whether that is the last word."""
     seconds = max(frame["t"] - seen.t, 0) / 1000
+    if "member" in seen.facts:
+        return _of_member(seen, frame, film, seconds)
     if seen.target.startswith("broker-"):
         return _of_broker(seen, frame, seconds)
     kind = seen.facts["kind"]
@@ -135,6 +137,43 @@ def _members(frame: Frame | None, name: str) -> set[str]:
 
 def _rebalanced(event: dict[str, Any], seen: Seen) -> bool:
     return event["source"] == seen.target and "rebalance" in event and bool(event["t"] > seen.t)
+
+
+def _of_member(seen: Seen, frame: Frame, film: Film, seconds: float) -> Verdict:
+    """A member of a broker: another leads, or it is in sync again, and readers see no less than before."""
+    number, member = seen.target.split("-")[1], seen.facts["member"]
+    then = (film.at(seen.t) or {}).get("brokers", {}).get(number, {}).get("standby", {})
+    now = frame["brokers"].get(number, {}).get("standby", {})
+    if not now or not then or not frame["brokers"][number]["alive"]:
+        return f"after {seconds:.0f} s nobody leads broker {number}", False
+    less = _sees_less(film.at(seen.t), frame, number)
+    if less:
+        return f"after {seconds:.0f} s readers see less of {', '.join(less)} than before", False
+    if seen.name == "kill-leader":
+        if then["member"] != member:
+            return f"{member} did not lead: nothing else happens until it is started again", True
+        if now["epoch"] == then["epoch"]:
+            return f"after {seconds:.0f} s its session has not ended", False
+        leads = f"{now['member']} leads in epoch {now['epoch']}, {seconds:.1f} s after"
+        return f"as promised: {leads}; nothing seen is lost", True
+    if member not in now["in_sync"] and now["member"] != member:
+        seen.facts["left"] = True
+        return f"{member} is out of the in-sync set {', '.join(now['in_sync'])}, {seconds:.0f} s after", False
+    if "left" not in seen.facts and seconds < seen.facts.get("pause_s", 0) + 5:
+        return f"after {seconds:.0f} s {member} still counts as in sync", False
+    back = f"{member} has everything again and is in sync, {seconds:.1f} s after"
+    return f"as promised: {back}; nothing seen is lost", True
+
+
+def _sees_less(then: Frame | None, now: Frame, number: str) -> list[str]:
+    """Partitions of a broker whose readers see less than they saw."""
+    found = []
+    for topic, partitions in (then or {"topics": {}})["topics"].items():
+        for name, known in partitions.items():
+            seen_now = now["topics"].get(topic, {}).get(name, known)
+            if name.startswith(f"{number}-") and "held" in known and seen_now["flushed"] < known["flushed"]:
+                found.append(f"{topic} {name}")
+    return found
 
 
 def _of_broker(seen: Seen, frame: Frame, seconds: float) -> Verdict:

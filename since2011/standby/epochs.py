@@ -3,7 +3,7 @@
 The paper's messages carry no epoch, so this file is the only place that tells histories apart. One small text file for
 all partitions, replaced whole:
 
-    kafka2011 standby epochs 1
+    standby epochs 1
     clicks-0 4294967401 0
     clicks-0 4294967519 108213
 """
@@ -20,7 +20,7 @@ from since2011.log.epoch_history import EpochEntry, EpochHistory
 from since2011.log.files import write_whole
 
 FILE = "epochs"
-_TITLE = "kafka2011 standby epochs 1"
+_TITLE = "standby epochs 1"
 
 
 class _History(EpochHistory):

@@ -356,6 +356,6 @@ def test_after_a_fork_parent_and_child_both_send(broker: PuppetBroker) -> None:
 
 def test_impossible_settings_are_refused() -> None:
     """Settings that cannot work are named at once."""
-    for wrong in ({"batch_size": 0}, {"queue_size": 0}, {"linger_ms": -1}, {"on_full": "wait"}, {"acks": "all"}):
+    for wrong in ({"batch_size": 0}, {"queue_size": 0}, {"linger_ms": -1}, {"on_full": "wait"}, {"acks": "every"}):
         with pytest.raises(ConfigError, match=r"batch_size|on_full"):
             Producer("127.0.0.1:9092", **wrong)  # type: ignore[arg-type]

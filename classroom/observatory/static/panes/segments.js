@@ -36,6 +36,7 @@ export function draw(view, state, width) {
     picture(topic, groups, browse, Math.max(width - LEFT - RIGHT, 400)),
     numbers(topic, groups, browse),
     indexes(topic),
+    members(topic),
     links(view, "segments"),
     links(view, "flush"),
     links(view, "retention"),
@@ -134,6 +135,28 @@ function indexes(topic) {
   return el("section", { id: "indexes" }, table("Files and their indexes (offsets count records here)", columns, rows));
 }
 
+// Of a broker with standbys: who leads, who is in sync, how far each has come, where each epoch began.
+function members(topic) {
+  const held = topic.partitions.filter((partition) => partition.held);
+  if (!held.length) return null;
+  const columns = [["partition"], ["leads"], ["in sync"], ["watermark", 1], ["members"], ["epochs"]];
+  const rows = held.map((partition) => [
+    partition.name,
+    partition.held.leader,
+    partition.held.in_sync.join(", "),
+    count(partition.flushed),
+    Object.entries(partition.held.ends)
+      .map(([member, end]) => `${member} to ${count(end)}`)
+      .join(", "),
+    partition.held.epochs.map(([epoch, start]) => `${epoch} from ${count(start)}`).join(", "),
+  ]);
+  return el(
+    "section",
+    { id: "members" },
+    table("Members: readers see what the leader has flushed and every member in sync holds", columns, rows),
+  );
+}
+
 // All partitions on one axis of offsets, so that their sizes can be compared.
 function picture(topic, groups, browse, width) {
   const first = Math.min(...topic.partitions.map((p) => p.first));
@@ -183,6 +206,7 @@ function row(partition, y, { x, offsetAt, groups, browse }) {
     retired(partition, x, y),
     bars,
     groups.map((group, i) => tick(group, i, partition.groups[group], x, y)),
+    standbys(partition, x, y),
     svg("text", { class: partition.gone === null ? "soft" : "bad", x: x(partition.end) + 10, y: y + 13 }, end),
   );
 }
@@ -211,6 +235,26 @@ function tick(group, i, offset, x, y) {
   if (offset === undefined) return null;
   const place = { x1: x(offset), x2: x(offset), y1: y - 4 + (i % 3) * 2, y2: y + HIGH + 4 };
   return svg("line", { class: "tick", stroke: colour(i), ...place }, svg("title", {}, `${group} is at ${offset}`));
+}
+
+// Where each epoch began, below the files; how far each member has come, above them.
+function standbys(partition, x, y) {
+  if (!partition.held) return [];
+  const mark = (offset, top, bottom, says) =>
+    svg(
+      "line",
+      { class: "tick", stroke: "#555", x1: x(offset), x2: x(offset), y1: top, y2: bottom },
+      svg("title", {}, says),
+    );
+  return [
+    partition.held.epochs.map(([epoch, start]) =>
+      mark(start, y + HIGH, y + HIGH + 6, `epoch ${epoch} begins at ${start}`),
+    ),
+    Object.entries(partition.held.ends).map(([member, end]) =>
+      mark(end, y - 6, y, `member ${member} has everything before ${end}`),
+    ),
+    mark(partition.flushed, y - 3, y + HIGH + 3, `watermark: readers see up to ${partition.flushed}`),
+  ];
 }
 
 function retired(partition, x, y) {
