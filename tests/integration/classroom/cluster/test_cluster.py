@@ -93,6 +93,31 @@ def test_what_is_paused_goes_on(directory: Path) -> None:
     assert {row["state"] for row in status(directory)[1].values()} == {"running"}
 
 
+START_AS_THE_PAGE_DOES = """
+import sys
+from pathlib import Path
+from classroom.observatory.faults import Faults
+print(Faults(Path(sys.argv[1])).strike("start", "broker-0"))
+"""
+
+
+def test_a_broker_the_page_started_belongs_to_the_cluster(directory: Path) -> None:
+    """Issue 22 B11: it outlives the process that started it, and `cluster down` stops it with the rest, cleanly."""
+    up = ("up", "--brokers", "1", "--partitions", "1", "--any-ports", "--no-observatory")
+    assert cluster(directory, *up).returncode == 0
+    assert cluster(directory, "kill", "broker-0", "--how", "stop").returncode == 0
+    until(lambda: status(directory)[1]["broker-0"]["state"] == "dead", "the broker has stopped")
+
+    page = [sys.executable, "-c", START_AS_THE_PAGE_DOES, str(directory)]
+    assert subprocess.run(page, capture_output=True, text=True, timeout=150).stdout == "broker-0 is back\n"
+    code, rows = status(directory)
+    assert (code, rows["broker-0"]["state"]) == (0, "running")
+
+    down = cluster(directory, "down")
+    assert "stopped broker-0" in down.stderr and not is_alive(int(rows["broker-0"]["pid"]))
+    assert (directory / "broker-0" / ".kafka_cleanshutdown").exists()
+
+
 def test_a_name_that_is_not_there_is_refused(directory: Path) -> None:
     """Killing something the cluster does not have is an error that names what it has."""
     refused = cluster(directory, "kill", "broker-9")
