@@ -26,6 +26,7 @@ from classroom.observatory.metrics import exposition
 from classroom.observatory.paper_page import paper_page
 from classroom.observatory.source_pages import page, source_page
 from classroom.observatory.view import project
+from classroom.observatory.words import tooltips
 from kafka2011.broker.http_door import GuardedResource, header, host_name, origin_name, query, whole_number
 from kafka2011.events import Event
 
@@ -88,6 +89,7 @@ class Observatory(GuardedResource):
             "/api/recording": self._recording,
             "/api/messages": self._messages,
             CLAIM: self._claim,
+            "/api/words": lambda request, _: self._json(request, tooltips(header(request, "accept-language"))),
             "/metrics": self._metrics,
             "/paper": self._paper,
             "/healthz": lambda request, _: self._text(request, "ok\n"),

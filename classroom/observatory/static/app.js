@@ -2,6 +2,7 @@
 import { el, replace, time } from "/static/dom.js";
 import { updateStrip } from "/static/strip.js";
 import * as tour from "/static/tour.js";
+import * as words from "/static/words.js";
 import * as overview from "/static/panes/overview.js";
 import * as segments from "/static/panes/segments.js";
 import * as zookeeper from "/static/panes/zookeeper.js";
@@ -267,6 +268,7 @@ addEventListener("hashchange", () => {
 });
 addEventListener("resize", draw);
 addEventListener("keydown", press);
+words.begin(document.body);
 
 readAddress();
 draw();

@@ -55,6 +55,18 @@ def test_a_message_is_shown_byte_by_byte(browser: Chromium, watched: Watched) ->
     browser.wait(f"document.querySelector('#anatomy h3')?.innerText === {json.dumps(expected)}", "the one around it")
 
 
+def test_a_word_of_the_paper_is_explained_where_it_stands(browser: Chromium, watched: Watched) -> None:
+    """Issue 24 point 7: a heading that names one of the paper's words gets a tooltip when the mouse comes over it."""
+    browser.open(f"{watched.page}#ownership?group={GROUP}")
+    browser.wait("document.querySelector('#pane h2') !== null", "the pane is drawn")
+    label = "document.querySelector('#topic-choice')"
+    browser.wait(
+        f"({label}.dispatchEvent(new MouseEvent('mouseover', {{ bubbles: true }})), "
+        f"{label}.title.startsWith('topic: a stream'))",
+        "the word is explained",
+    )
+
+
 def test_a_consumer_killed_through_the_page_is_replaced_and_the_run_replays(
     browser: Chromium, watched: Watched, tmp_path: Path
 ) -> None:

@@ -32,6 +32,13 @@ def test_the_page_and_all_its_parts_are_served(replayed: str) -> None:
     assert b"http://" not in page.replace(b"http://www.w3.org", b"")
 
 
+def test_the_words_come_in_the_browsers_language(replayed: str) -> None:
+    """Issue 24 point 7: what Accept-Language asks for, if the table has it; English otherwise."""
+    status, _, body = ask(replayed, "/api/words", headers={"Accept-Language": "ru-RU,ru;q=0.9"})
+    assert (status, json.loads(body)["topic"].startswith("тема (topic)")) == (200, True)
+    assert json.loads(ask(replayed, "/api/words")[2])["topic"].startswith("topic: ")
+
+
 def test_a_moment_of_the_run_can_be_asked_for(replayed: str) -> None:
     """A recorded run is shown as it was at any moment, without a cluster."""
     status, _, body = ask(replayed, "/api/view?at=2500&pane=ownership")
