@@ -44,6 +44,7 @@ class Following:
         )
         self.copies: dict[tuple[str, int], Copy] = {}
         self.fetchers: dict[tuple[int, int], Fetcher] = {}
+        self._n_bytes_before = 0
 
     async def follow(self, topic: str, index: int, state: PartitionState) -> None:
         """Follow a partition's leader from now on, in a new epoch. Raises Kafka2011Error when its log is offline."""
@@ -69,8 +70,14 @@ class Following:
         if fetcher is not None:
             fetcher.remove(copy)
             if not fetcher.copies:
+                self._n_bytes_before += fetcher.n_bytes
                 del self.fetchers[place]
         await copy.when_quiet()
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of records fetched from all leaders."""
+        return self._n_bytes_before + sum(fetcher.n_bytes for fetcher in list(self.fetchers.values()))
 
     def stop(self) -> None:
         """Follow nobody any more."""

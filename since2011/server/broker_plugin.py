@@ -234,8 +234,11 @@ class ModernPlugin:
         return next((trouble for service in self._services if (trouble := service.trouble()) is not None), None)
 
     def collectors(self) -> list[Collector]:
-        """The metrics of the modern logs, and of the controller."""
+        """The metrics of the modern logs, of replicas, and of the controller."""
         if self._modern is None:
             return []
         controllership = self._modern.controllership
-        return [*self._modern.logs.collectors(), *(controllership.collectors() if controllership else ())]
+        if controllership is None:
+            return self._modern.logs.collectors()
+        others = (self._modern.replication, controllership)
+        return [*self._modern.logs.collectors(), *(one for part in others for one in part.collectors())]

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
+from prometheus_client.registry import Collector
 from twisted.internet.task import LoopingCall, deferLater
 
 from kafka2011.broker.reactor import every
@@ -34,6 +35,7 @@ from since2011.replication.leading import Leading
 from since2011.replication.lease_keeper import LeaseKeeper
 from since2011.replication.led import Led
 from since2011.replication.manager import ReplicaManager
+from since2011.replication.metrics import ReplicaMetrics
 from since2011.replication.peer import ask_within, connect
 from since2011.replication.throttle import Throttle
 from since2011.topics.store import MetadataStore
@@ -197,6 +199,10 @@ class Replication:
         self.manager.following.stop()
         if self._lease is not None:
             self._lease.stop()
+
+    def collectors(self) -> list[Collector]:
+        """The metrics of replicas."""
+        return [ReplicaMetrics(self.manager)]
 
     # -- what the parts ask ---------------------------------------------------------------------------------------
 
