@@ -5,7 +5,7 @@ Called by ``kafka2011 log dump`` for files that are real Kafka's, whoever wrote 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,12 +22,14 @@ from since2011.log.offsets_decoder import decoded
 from since2011.log.segment import Segment
 from since2011.log.settings import LogConfig
 from since2011.log.snapshot import decode_snapshot
-from since2011.topics.internal import OFFSETS_TOPIC
+from since2011.log.transactions_decoder import decoded_transaction
+from since2011.topics.internal import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from since2011.wire.compression import decompress
 from since2011.wire.record_batch import BatchHeader
 from since2011.wire.records import decode_marker, decode_records
 
 Row = dict[str, Any]
+Decoder = Callable[[bytes | None, bytes | None], Row | None]
 CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 _CHECKPOINTS = (CLEANED_TO, HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS, LEADER_EPOCHS)
 _MOST_INFLATED = 64 << 20
@@ -105,7 +107,7 @@ def _batches(path: Path, offset: int, deep: bool, offsets: bool) -> Iterator[Row
                 if not deep and not offsets:
                     yield _batch(stored.position, stored.header, data)
                     continue
-                yield from _records(stored.header, data, offsets or _is_offsets_topic(path))
+                yield from _records(stored.header, data, decoded if offsets else _decoder(path))
     except WireError as error:
         yield {"offset": None, "position": position, "what": f"damage: {error}", "size": segment.size - position}
     finally:
@@ -144,13 +146,14 @@ def _what(header: BatchHeader, data: bytes) -> str:
     return ", ".join(words)
 
 
-def _is_offsets_topic(path: Path) -> bool:
-    return path.parent.name.rpartition("-")[0] == OFFSETS_TOPIC
+def _decoder(path: Path) -> Decoder | None:
+    """How records are shown in words; None: as they are."""
+    return {OFFSETS_TOPIC: decoded, TRANSACTIONS_TOPIC: decoded_transaction}.get(path.parent.name.rpartition("-")[0])
 
 
-def _records(header: BatchHeader, data: bytes, offsets: bool) -> Iterator[Row]:
+def _records(header: BatchHeader, data: bytes, decode: Decoder | None) -> Iterator[Row]:
     for record in decode_records(data, header, inflate):
-        said = decoded(record.key, record.value) if offsets and not header.control else None
+        said = None if decode is None or header.control else decode(record.key, record.value)
         if said is not None:
             yield {"offset": record.offset, "timestamp": record.timestamp, **said, "what": _what(header, data)}
             continue
