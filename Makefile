@@ -13,7 +13,7 @@ ARGS   ?=
 WORKERS ?= 3
 N      ?= 1
 
-.PHONY: claims help demo lab test test-quick fuzz paper sanitize check sim model bench bench-07 bench-41 bench-guard bench-peers bench-etl audit lock locked
+.PHONY: claims help demo lab test test-quick fuzz paper sanitize check sim model bench bench-07 bench-41 bench-readers bench-guard bench-peers bench-etl audit lock locked
 .PHONY: etl-matrix etl-machine fuzz-etl soak outage siege kills standby-kills failover docker pin-images docs clean
 
 # What setuptools says of every editable installation is not about this project.
@@ -100,6 +100,9 @@ bench-07: $(READY) ## beside the real Kafka 0.7, whose jars KAFKA07_LIB names (t
 
 bench-41: $(READY) ## the modern port beside a real Kafka 4.1, whose jars KAFKA41_JARS names
 	$(BIN)/python -m benchmarks.beside41 $(ARGS)
+
+bench-readers: $(READY) ## our consumer beside kafka-python, aiokafka and confluent-kafka, on one topic
+	$(BIN)/python -m benchmarks.readers $(ARGS)
 
 bench-guard: $(READY) ## six costs as multiples of fixed work; fails if one has grown (before a release)
 	$(BIN)/python -m benchmarks.guard

@@ -127,7 +127,9 @@ class Pipeline:
                 raise self._broken(ValueError("an answer nobody asked for"))
             asked = self.in_flight.popleft()
             try:
-                number, body = decode_response(asked.key, asked.version, bytes(data[at + 4 : at + 4 + size]))
+                with memoryview(data) as view:  # sliced without a copy: an answer may be megabytes
+                    frame = bytes(view[at + 4 : at + 4 + size])
+                number, body = decode_response(asked.key, asked.version, frame)
             except InvalidRequest as error:
                 raise self._broken(error) from error
             if number != asked.number:

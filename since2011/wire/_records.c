@@ -5,6 +5,8 @@
  *   - No length is trusted: positions are compared with the size of the buffer before every byte that is read.
  *   - A record is made as its type makes itself: allocated by the type, then filled. Whoever could see it between has no
  *     reference to it, except the garbage collector, which passes over what is not filled yet.
+ *   - The collector is told to pass over records altogether: they hold numbers, texts and bytes, and nothing that could
+ *     lead back to them. A batch is thousands of them, and going through all again and again cost more than making them.
  *   - Offsets and times that need more than 64 bits are added up by Python.
  *
  * Only the stable ABI of Python 3.11 is used: one build serves every later version.
@@ -207,6 +209,7 @@ static PyObject *record(Walk *walk, const Make *make, Py_ssize_t number)
         Py_XINCREF(item);
         PyTuple_SetItem(made, at++, item);
     }
+    PyObject_GC_UnTrack(made);
 done:
     for (int i = 0; i < FILLED; i++) Py_XDECREF(fields[i]);
     return made;

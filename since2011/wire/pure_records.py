@@ -2,7 +2,7 @@
 
 ``since2011.wire.records`` reads one record at a time and is for brokers and tools. Here a whole batch is made into what
 the caller wants: ``make`` is a NamedTuple type whose fields are those of ``front``, then offset, timestamp, key, value
-and headers, then those of ``back``.
+and headers, then those of ``back``; front and back are numbers and texts.
 
 ``_records.c`` is the same, compiled. Read this one, change both, and let ``test_record_walkers.py`` of the property
 tests tell whether they agree.
