@@ -54,6 +54,7 @@ class ApiKey(IntEnum):
     DELETE_ACLS = 31
     DESCRIBE_CONFIGS = 32
     ALTER_CONFIGS = 33
+    ALTER_REPLICA_LOG_DIRS = 34
     DESCRIBE_LOG_DIRS = 35
     SASL_AUTHENTICATE = 36
     CREATE_PARTITIONS = 37
@@ -173,6 +174,10 @@ INIT_PRODUCER_ID 0-5 flexible 2
 OFFSET_FOR_LEADER_EPOCH 2-4 flexible 4
 > replica_id:i32@3+=-2 topics:[{name:str partitions:[{index:i32 current_epoch:i32=-1 epoch:i32}]}]
 < throttle_ms:i32 topics:[{name:str partitions:[{error:i16 index:i32 epoch:i32=-1 end_offset:i64=-1}]}]
+
+ALTER_REPLICA_LOG_DIRS 1-2 flexible 2
+> dirs:[{path:str topics:[{name:str partitions:[i32]}]}]
+< throttle_ms:i32 results:[{topic_name:str partitions:[{partition_index:i32 error:i16}]}]
 
 DESCRIBE_LOG_DIRS 1-4 flexible 2
 > topics:[{topic:str partitions:[i32]}]?

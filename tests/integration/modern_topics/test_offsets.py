@@ -9,6 +9,7 @@ import pytest
 
 from kafka2011.clock import SYSTEM_CLOCK
 from kafka2011.testing import BrokerProcess
+from since2011.client.admin import Admin
 from since2011.wire.codec import NO_UUID, ApiKey, Struct
 from since2011.wire.error_codes import ErrorCode
 from since2011.wire.records import Record, encode_records
@@ -181,6 +182,25 @@ def test_log_directories_and_sizes(client: WireClient, filled: str) -> None:
     assert [(t.name, [p.partition_size for p in t.partitions]) for t in one.topics] == [(filled, [size])]
     assert one.log_dir.startswith("/") and one.total_bytes >= one.usable_bytes > 0
     assert filled in {topic.name for topic in everything.topics}
+
+
+def test_a_log_stays_in_its_directory(broker: BrokerProcess, client: WireClient, filled: str) -> None:
+    """AlterReplicaLogDirs: where it is already is no error; 57, 9 and 3 for what cannot be (must show 3)."""
+    (one,) = client.ask(ApiKey.DESCRIBE_LOG_DIRS, 4, Struct(topics=None)).results
+    unwritten = f"{filled}-unwritten"
+    with Admin(f"127.0.0.1:{broker.modern_port}") as admin:
+        admin.create(unwritten, partitions=1)
+
+    def altered(path: str, topic: str, index: int = 0, version: int = 2) -> int:
+        dirs = [Struct(path=path, topics=[Struct(name=topic, partitions=[index])])]
+        (row,) = client.ask(ApiKey.ALTER_REPLICA_LOG_DIRS, version, Struct(dirs=dirs)).results
+        found: int = row.partitions[0].error
+        return found
+
+    assert [altered(one.log_dir, filled), altered(one.log_dir, filled, version=1)] == [0, 0]
+    assert altered("/nowhere", filled) == ErrorCode.LOG_DIR_NOT_FOUND
+    assert altered(one.log_dir, "nobody") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert altered(one.log_dir, unwritten) == ErrorCode.REPLICA_NOT_AVAILABLE
 
 
 def test_metadata_of_a_modern_topic(client: WireClient, filled: str) -> None:
