@@ -35,14 +35,20 @@ from kafka2011.client import BrokerConnection
 from kafka2011.errors import Kafka2011Error
 from kafka2011.testing import BrokerProcess
 from kafka2011.wire import AckLevel, decode_set, encode_set
-from tests.integration.since2011.standby.logical_broker import SESSION_MS, LogicalBroker
+from tests.integration.since2011.standby.logical_broker import LogicalBroker
 from tests.waiting import until
 from zk_registry.brokers import BrokerRegistry
 from zk_registry.embedded import EmbeddedZooKeeper
 from zk_registry.session import ZooKeeperSession
 
 TOPIC = "kept"
-OPTIONS = {"log.file.size": 200_000, "standby.lag.ms": 5000, "produce.acks.timeout.ms": 3000}
+SESSION_MS = 2000
+OPTIONS = {
+    "zk.sessiontimeout.ms": SESSION_MS,
+    "log.file.size": 200_000,
+    "standby.lag.ms": 5000,
+    "produce.acks.timeout.ms": 3000,
+}
 Place = tuple[int, bytes]
 """An offset, and what stands there."""
 

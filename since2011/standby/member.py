@@ -161,18 +161,25 @@ class Member:
         if won is None:
             return False
         plugin.elected(*won, wanted, term)
-        self._keep()
+        self._keep(won[0])
         return True
 
-    def _keep(self) -> None:
-        """Renew the lease and store in-sync sets until told to stop."""
+    def _keep(self, epoch: int) -> None:
+        """Renew the lease, store in-sync sets and watch the broker's node until told to stop."""
         pace_s = self._plugin.lease.length_s / 8
+        self._wake.set()
         while not self._stopping.is_set():
             try:
                 proposal = self._proposals.get(timeout=pace_s)
             except queue.Empty:
                 proposal = None
             try:
+                if self._wake.is_set():
+                    self._wake.clear()
+                    found = self._registry.leader(self.changed)
+                    if found is None or found[1] != epoch:
+                        self._plugin.over("the node of this broker was taken away")
+                        return
                 if proposal is not None:
                     self._store_set(proposal)
                 elif not self._stopping.is_set():

@@ -241,15 +241,19 @@ class StandbyPlugin:
     def stored(self, version: int | None) -> None:
         """What became of an in-sync set; None: another wrote it, and so leads. Thread: the member's."""
         if version is None:
-            self._in_reactor(self.lose, "another member was elected")
+            self.over("another member was elected")
         elif self._lead is not None:
             self._in_reactor(self._lead.stored, version)
+
+    def over(self, reason: str) -> None:
+        """This member may not lead any more. Thread: any."""
+        self._in_reactor(self.lose, reason)
 
     def _session_changed(self, state: SessionState) -> None:
         if self._member is not None:
             self._member.changed()
         if state is SessionState.LOST and self._role.leads:
-            self._in_reactor(self.lose, "the session with ZooKeeper has ended")
+            self.over("the session with ZooKeeper has ended")
 
     def lose(self, reason: str) -> None:
         """Stop at once: this process may not lead any more."""

@@ -18,7 +18,8 @@ from zk_registry.brokers import BrokerRegistry
 from zk_registry.server import free_ports
 from zk_registry.session import ZooKeeperSession
 
-SESSION_MS = 2000
+SESSION_MS = 6000
+"""Long, so that a busy machine is no reason to lose one."""
 
 
 class LogicalBroker:

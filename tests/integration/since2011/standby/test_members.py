@@ -15,6 +15,8 @@ from kafka2011.wire import AckLevel, encode_set
 from since2011.standby.follow import FollowRequest
 from tests.integration.since2011.standby.logical_broker import logical_broker
 from tests.waiting import until
+from zk_registry.operations import Delete
+from zk_registry.session import ZooKeeperSession
 
 
 def _payloads(name: str, n: int = 40) -> list[bytes]:
@@ -26,7 +28,7 @@ def test_what_all_acknowledged_outlives_its_leader_and_a_disk(tmp_path: Path, zk
     no offset changes its meaning; at the end the members' files are equal under ``cmp``."""
     with logical_broker(tmp_path, zk_connect, log_file_size=2000) as broker:
         sent, seen = [], []
-        for turn in range(3):
+        for turn in range(2):
             broker.in_sync("ab")
             leader = broker.leader()
             sent += broker.send("t", _payloads(f"turn{turn}"))
@@ -109,6 +111,27 @@ def test_a_leader_that_was_away_is_not_heard_of_again(tmp_path: Path, zk_connect
         broker.in_sync("ab")
         assert broker.read("t") == sent
         until(lambda: broker.same_files("t"), "the members' files are the same")
+
+
+def test_a_node_deleted_by_hand_ends_a_leadership(tmp_path: Path, zk_connect: str) -> None:
+    """A leader whose node is gone is a leader no more: an election follows, in a new epoch, and nothing is lost."""
+    with logical_broker(tmp_path, zk_connect) as broker, ZooKeeperSession(zk_connect) as session:
+        broker.in_sync("ab")
+        sent = broker.send("t", _payloads("before"))
+        epoch = broker.state("a")["epoch"]
+        session.perform(Delete("/brokers/ids/0"))
+
+        def again() -> bool:
+            try:
+                states = [broker.state(member) for member in "ab"]
+            except OSError:
+                return False  # the old leader begins again
+            epochs = [state.get("epoch", -1) for state in states]
+            return [state["leads"] for state in states].count(True) == 1 and min(epochs) > epoch
+
+        until(again, "one leads in a new epoch, and the other follows")
+        broker.in_sync("ab")
+        assert broker.read("t") == sent
 
 
 def test_too_few_members_is_an_error_by_name(tmp_path: Path, zk_connect: str) -> None:
