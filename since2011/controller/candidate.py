@@ -177,9 +177,9 @@ class Candidate:
         except Empty:
             return noted, others
 
-    def _wait_s(self) -> float:
+    def _wait_s(self) -> float | None:
         if self.context is None or not self._balance.every_s:
-            return 60.0
+            return None
         return max(0.0, self._balance_at - self._clock.monotonic())
 
     def _look(self) -> None:

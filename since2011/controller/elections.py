@@ -46,8 +46,8 @@ def reassigned(target: Sequence[int], isr: Collection[int], alive: Collection[in
 
 def preferred(assignment: Sequence[int], isr: Collection[int], alive: Collection[int]) -> Elected | None:
     """Back to the first of the assignment, if it is alive and in sync."""
-    head = assignment[0]
-    return Elected(head, tuple(isr)) if head in alive and head in isr else None
+    fit = [head for head in assignment[:1] if head in alive and head in isr]
+    return Elected(fit[0], tuple(isr)) if fit else None
 
 
 def controlled_shutdown(

@@ -36,7 +36,7 @@ def elect(context: Context, keys: Iterable[TopicPartition], *, unclean: bool) ->
         assert partition.state is not None
         leader, isr = context.leader(key), partition.state.isr
         alive = context.alive(key, partition.replicas)
-        if leader in alive if unclean else leader == partition.replicas[0] and leader in alive:
+        if leader in alive if unclean else partition.replicas[:1] == (leader,) and leader in alive:
             verdicts[key] = ErrorCode.ELECTION_NOT_NEEDED
             return None
         if unclean:
@@ -69,7 +69,7 @@ def balance(context: Context, percent: int) -> Steps[None]:
     """Let brokers lead again that lead too few: more than ``percent`` of the partitions they are first in."""
     first: dict[int, list[TopicPartition]] = {}
     for key, partition in context.partitions():
-        if not partition.is_moving:
+        if partition.replicas and not partition.is_moving:
             first.setdefault(partition.replicas[0], []).append(key)
     for broker, keys in first.items():
         lost = [key for key in keys if context.leader(key) != broker]

@@ -41,7 +41,7 @@ GAUGES = (
            lambda c: len(leaderless(c))),
     Number("preferred_replica_imbalance_count", "PreferredReplicaImbalanceCount: partitions another than the first "
            "replica leads",
-           lambda c: sum(c.leader(key) != partition.replicas[0] for key, partition in c.partitions())),
+           lambda c: sum(partition.replicas[:1] != (c.leader(key),) for key, partition in c.partitions())),
     Number("topics_to_delete_count", "TopicsToDeleteCount: topics being deleted", lambda c: len(c.deletions)),
 )  # fmt: skip
 COUNTERS = (

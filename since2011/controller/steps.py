@@ -136,7 +136,9 @@ def read_states(context: Context, keys: Iterable[TopicPartition], *, watch: bool
         try:
             state = texts.parse_state(node.value)
         except ValueError:
-            continue  # what is known of it stands; the next decision, which checks the version, writes it anew
+            if partition is not None:
+                partition.version = node.version  # what is known of it stands, and the next decision is written over it
+            continue
         if state.controller_epoch > context.epoch:
             raise Deposed(f"{path} was written by controller {state.controller_epoch}")
         if partition is not None:

@@ -35,4 +35,6 @@ def open_store(broker: Broker, directory: Path) -> MetadataStore:
         access=access_of(config),
         create_chroot=True,
     )
-    return ZooKeeperStore(session, broker.address.broker_id, journal=broker.journal)
+    # Brokers log in nowhere, and trust nobody's certificate: where the port asks for that, each stays alone.
+    open_to_brokers = broker.tls is None and config["modern.sasl.users"] is None
+    return ZooKeeperStore(session, broker.address.broker_id, journal=broker.journal, replicates=open_to_brokers)

@@ -131,8 +131,8 @@ class ModernBroker:
         self.appending = Appending(self.topics, self.replication.leading)
         self.markers = Markers(self)
         self.controllership: Controllership | None = None
-        """None without ZooKeeper: a lone broker decides for itself."""
-        if isinstance(store, ZooKeeperStore):
+        """None without ZooKeeper, or behind TLS or a login: then this broker decides for itself."""
+        if isinstance(store, ZooKeeperStore) and store.replicates:
             self.controllership = Controllership(broker, store, self.topics.config_of)
         self.producer_ids = ProducerIdBlocks(store, self.intake.notes.reserved)
         self.creation = TopicCreation(broker, counts)

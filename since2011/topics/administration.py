@@ -107,7 +107,7 @@ class Administration:
         if n_replicas > 1 and not self._store.replicates:
             raise InvalidReplicationFactor(
                 f"{n_replicas} replicas: a lone broker keeps one copy of each partition; ask for 1, or for -1, or give "
-                "brokers a ZooKeeper (zk.connect)"
+                "brokers a ZooKeeper (zk.connect) and a modern port without TLS and login"
             )
         if name in INTERNAL_TOPICS and n_replicas > len(image.brokers):
             self._journal.emit(TooFewBrokers(topic=name, wanted=n_replicas, made=len(image.brokers)))

@@ -51,8 +51,13 @@ class ZooKeeperStore:
         journal: Journal | None = None,
         clock: Clock = SYSTEM_CLOCK,
         patience_s: float = PATIENCE_S,
+        replicates: bool = True,
     ) -> None:
-        """``session`` has the modern chroot as its root; it is started and closed here."""
+        """``session`` has the modern chroot as its root; it is started and closed here.
+
+        ``replicates``: this broker can talk to others, so that there is a controller, and more than one copy.
+        """
+        self.replicates = replicates
         self._patience_s = patience_s
         self._session, self._broker_id = session, broker_id
         self._journal, self._clock = journal or Journal(), clock
@@ -76,10 +81,6 @@ class ZooKeeperStore:
     @property
     def image(self) -> ClusterImage:
         return self._image
-
-    @property
-    def replicates(self) -> bool:
-        return True
 
     @property
     def trouble(self) -> str | None:

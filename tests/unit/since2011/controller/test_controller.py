@@ -422,3 +422,24 @@ def test_garbage_in_a_node_costs_itself(path: str) -> None:
     cluster.kill(2)
     cluster.settle()
     assert cluster.state("t") == PartitionState(1, 1, (1,), 1)
+
+
+def test_garbage_in_a_state_is_written_over_by_the_next_decision() -> None:
+    """Issue 26 must-show 6: what was known of the partition stands, and the controller does not try for ever."""
+    cluster = Cluster(1, 2, 3)
+    cluster.create("t", (2, 3))
+    node = cluster.admin.perform(Get(paths.state("t", 0)))
+    cluster.admin.perform(Set(paths.state("t", 0), b"garbage", node.version))
+    cluster.kill(2)
+    cluster.settle()
+    assert cluster.state("t") == PartitionState(3, 1, (3,), 1)
+
+
+def test_a_topic_without_replicas_costs_itself() -> None:
+    """A partition that nobody holds is led by nobody; elections and balance pass over it."""
+    cluster = Cluster(1, 2)
+    cluster.create("none", ())
+    cluster.create("t", (1, 2))
+    cluster.run(leadership.balance(cluster.context, 0))
+    verdicts = cluster.run(leadership.elect(cluster.context, [key("t"), key("none")], unclean=False))
+    assert verdicts[key("t")] is ErrorCode.ELECTION_NOT_NEEDED
