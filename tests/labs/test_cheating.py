@@ -200,6 +200,14 @@ def test_a_program_that_does_not_answer_is_gone(tmp_path: Path) -> None:
     assert not Path(f"/proc/{pid}/cmdline").exists() or not Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
+def test_a_busy_machine_takes_nobodys_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Issue 24: forty students on one server: while there is no processor for a program, its clock stands still."""
+    limits = replace(QUICK, wall_s=0.7)
+    monkeypatch.setattr("classroom.labs.sandbox.starved_s", lambda process: 60.0 if process != "thread-self" else 0.0)
+    with sandbox(tmp_path, "import time\ndef encode(payload):\n    time.sleep(1.5)\n", limits) as student:
+        assert student.encode(b"") is None
+
+
 def test_a_student_gets_nothing_of_the_teachers(tmp_path: Path) -> None:
     """Issue 24: the hand-out holds page, holes, given modules and seen tests; no guide, no unseen test, no solution."""
     for number in range(1, 7):
