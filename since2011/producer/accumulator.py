@@ -46,46 +46,46 @@ class Accumulator:
 
     # -- taking ---------------------------------------------------------------------------------------------------
 
-    def has_room(self, queue: PartitionQueue, size: int) -> bool:
-        """Whether a record of ``size`` bytes goes without new memory, or there is memory."""
-        batches = queue.batches
-        if batches and not batches[-1].closed and batches[-1].size + size <= self.batch_size:
-            return True
-        need = size if size > self.batch_size else self.batch_size
-        return self.free >= need
+    def has_memory(self, size: int) -> bool:
+        """Whether a batch can begin with a record of ``size`` bytes."""
+        return self.free >= (size if size > self.batch_size else self.batch_size)
 
-    def append(
-        self, queue: PartitionQueue, row: Row, size: int, now: float, callback: OnDelivery | None = None
-    ) -> tuple[Delivery, bool]:
-        """Add a record, for which there is room; its delivery, and whether it begins a batch."""
+    def extend(self, queue: PartitionQueue, row: Row, size: int, callback: OnDelivery | None) -> Delivery | None:
+        """Add a record to the batch that is being filled; None if there is none, or it is full."""
         batches = queue.batches
-        begins = True
-        if batches:
-            batch = batches[-1]
-            if not batch.closed:
-                if batch.size + size <= self.batch_size:
-                    begins = False
-                else:
-                    batch.closed = True
-        if begins:
-            batch = self._begin(queue, size, now)
-        delivery = Delivery(batch, len(batch.rows), row[0])
-        batch.rows.append(row)
+        if not batches:
+            return None
+        batch = batches[-1]
+        if batch.closed:
+            return None
+        if batch.size + size > self.batch_size:
+            batch.closed = True
+            return None
+        rows = batch.rows
+        delivery = Delivery(batch, len(rows), row[0])
+        rows.append(row)
         batch.deliveries.append(delivery)
         batch.size += size
         if callback is not None:
             batch.callbacks.append((delivery, callback))
-        return delivery, begins
+        return delivery
 
-    def _begin(self, queue: PartitionQueue, size: int, now: float) -> Batch:
+    def begin(self, queue: PartitionQueue, row: Row, size: int, callback: OnDelivery | None, now: float) -> Delivery:
+        """Add a record as the first of a batch, for which there is memory."""
         need = size if size > self.batch_size else self.batch_size
         assert need <= self.free, "nobody asked whether there is room"
         self.free -= need
         batch = Batch(queue, now, need)
+        delivery = Delivery(batch, 0, row[0])
+        batch.rows.append(row)
+        batch.deliveries.append(delivery)
+        batch.size = size
+        if callback is not None:
+            batch.callbacks.append((delivery, callback))
         queue.batches.append(batch)
         self.incomplete[batch] = None
         self._active[queue] = None
-        return batch
+        return delivery
 
     # -- sending --------------------------------------------------------------------------------------------------
 

@@ -59,7 +59,8 @@ class Producer:
     ) -> None:
         self.config = config = read_config(settings)
         self._clock = clock
-        self._changed = threading.Condition(threading.Lock())
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
         backoff = Backoff(*config.retry_backoff_s)
         self._accumulator = Accumulator(
             batch_size=config.batch_size, linger_s=config.linger_s, memory=config.buffer_memory
@@ -126,25 +127,27 @@ class Producer:
             raise self._too_large(topic, size)
         if timestamp is None:
             timestamp = time.time_ns() // 1_000_000
-        changed = self._changed
-        with changed:
+        elif timestamp < 0:
+            raise RecordRefused(f"the timestamp is {timestamp}; it is milliseconds since 1970")
+        with self._lock:
             queues = self._accumulator.queues.get(topic)
             if self._closed or self._transactions is not None or self._dispatcher.fatal or queues is None:
                 queues = self._check(topic)
             queue = self._router.choose(topic, queues, partition, key, value, size)
             if self._transactions is not None:
                 self._transactions.take_part(queue)
-            if not self._accumulator.has_room(queue, size):
+            row = (timestamp, key, value, headers)
+            delivery = self._accumulator.extend(queue, row, size, on_delivery)
+            if delivery is not None:
+                return delivery
+            if not self._accumulator.has_memory(size):
                 self._wait_for_memory(queue, size)
-            delivery, begins = self._accumulator.append(
-                queue, (timestamp, key, value, headers), size, self._clock.monotonic(), on_delivery
-            )
-        if begins:
-            self._begun += 1
-            if self._begun % _BATCHES_BEFORE_THE_SENDER == 0:
-                self._sender.let_go_first()
-            else:
-                self._sender.wake()
+            delivery = self._accumulator.begin(queue, row, size, on_delivery, self._clock.monotonic())
+        self._begun += 1
+        if self._begun % _BATCHES_BEFORE_THE_SENDER == 0:
+            self._sender.let_go_first()
+        else:
+            self._sender.wake()
         return delivery
 
     def flush(self, timeout: float | None = None) -> None:
@@ -309,7 +312,7 @@ class Producer:
         deadline = self._clock.monotonic() + config.max_block_s
         accumulator.waiting += 1
         try:
-            while not accumulator.has_room(queue, size):
+            while not accumulator.has_memory(size):
                 self._sender.wake()
                 left = deadline - self._clock.monotonic()
                 if left <= 0:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from since2011.producer.errors import RecordRefused
-from since2011.wire.records import Header
-from since2011.wire.row_encoder import Row
+from since2011.wire.records import Header, Row
 
 __all__ = ["OVERHEAD", "Header", "ProducerRecord", "Row", "as_bytes", "size_with_headers", "upper_size"]
 

@@ -32,24 +32,28 @@ class Router:
     ) -> PartitionQueue:
         """The queue of a record of ``size`` bytes."""
         if partition is None:
+            if key is None and self._own is None:
+                sticky = self._sticky.get(topic)
+                if sticky is None or sticky.bytes + size > self._batch_size:
+                    return self._next(topic, queues, size)
+                sticky.bytes += size
+                return queues[sticky.partition]
             if self._own is not None:
                 places = self._metadata.topics.get(topic)
                 partition = self._own(topic, key, value, len(queues), places.available if places else ())
-            elif key is not None and self._by_key:
+            elif self._by_key and key is not None:
                 return queues[partition_of_key(key, len(queues))]
             else:
-                return self._stick(topic, queues, size)
+                return self.choose(topic, queues, None, None, value, size)
         if not 0 <= partition < len(queues):
             raise RecordRefused(f"topic {topic} has partitions 0 to {len(queues) - 1}, not {partition}")
         return queues[partition]
 
-    def _stick(self, topic: str, queues: list[PartitionQueue], size: int) -> PartitionQueue:
-        sticky = self._sticky.get(topic)
-        if sticky is None:
-            sticky = self._sticky[topic] = Sticky(adaptive=self._adaptive)
-        if sticky.bytes + size > self._batch_size or sticky.partition < 0:
-            places = self._metadata.topics.get(topic)
-            available = places.available if places else []
-            sticky.next(len(queues), available, self._accumulator.waiting_batches(topic, available))
-        sticky.bytes += size
-        return queues[sticky.partition]
+    def _next(self, topic: str, queues: list[PartitionQueue], size: int) -> PartitionQueue:
+        """Another sticky partition, that begins with a record of ``size`` bytes."""
+        sticky = self._sticky.setdefault(topic, Sticky(adaptive=self._adaptive))
+        places = self._metadata.topics.get(topic)
+        available = places.available if places else []
+        chosen = sticky.next(len(queues), available, self._accumulator.waiting_batches(topic, available))
+        sticky.bytes = size
+        return queues[chosen]

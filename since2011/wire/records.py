@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from kafka2011.errors import InvalidMessage
+from kafka2011.wire import walk
 from since2011.wire.record_batch import (
     CODEC_MASK,
     CONTROL,
@@ -24,10 +25,11 @@ from since2011.wire.record_batch import (
     Buffer,
     make_batch,
 )
-from since2011.wire.row_encoder import Row, encode_body
 from since2011.wire.varint import get_varint, put_varint
 
 Header = tuple[str, bytes | None]
+Row = tuple[int, bytes | None, bytes | None, Sequence[Header]]
+"""Timestamp, key, value and headers of a record that has no offset yet."""
 Inflate = Callable[[int, bytes], bytes]
 """Opens a compressed block: codec and bytes to bytes. It bounds what comes out."""
 Deflate = Callable[[int, bytes], bytes]
@@ -165,7 +167,7 @@ def encode_rows(
     deflate: Deflate | None = None,
 ) -> bytes:
     """A producer's batch: offsets from 0 on, without a leader epoch; what the broker decides it writes itself."""
-    body, latest = encode_body(rows)
+    body, latest = walk.records(rows)
     codec = attributes & CODEC_MASK
     if codec:
         assert deflate is not None, "a compressed batch needs a way to compress"

@@ -67,9 +67,12 @@ def test_no_record_is_lost_or_reordered_and_memory_is_accounted_for(steps: list[
         if kind == APPEND:
             assert isinstance(extra, int)
             queue, size = accumulator.queues["t"][number], extra + OVERHEAD
-            if accumulator.has_room(queue, size):
+            row = (counter + 1, None, b"x" * extra, ())
+            delivery = accumulator.extend(queue, row, size, None)
+            if delivery is None and accumulator.has_memory(size):
+                delivery = accumulator.begin(queue, row, size, None, now)
+            if delivery is not None:
                 counter += 1
-                delivery, _ = accumulator.append(queue, (counter, None, b"x" * extra, ()), size, now)
                 assert delivery.batch.rows[delivery.position][0] == counter
                 sent[number].append(counter)
         elif kind == DRAIN:
@@ -92,7 +95,7 @@ def test_no_record_is_lost_or_reordered_and_memory_is_accounted_for(steps: list[
 def test_the_check_sees_what_it_should() -> None:
     """Control: a batch that is forgotten, or memory that is not given back, is found."""
     accumulator = made()
-    accumulator.append(accumulator.queues["t"][0], (1, None, b"x", ()), 30, 0.0)
+    accumulator.begin(accumulator.queues["t"][0], (1, None, b"x", ()), 30, None, 0.0)
     (batch,) = accumulator.incomplete
     check(accumulator, [])
     accumulator.withdraw(batch)
