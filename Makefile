@@ -13,7 +13,7 @@ ARGS   ?=
 WORKERS ?= 3
 N      ?= 1
 
-.PHONY: claims help demo lab test test-quick fuzz paper sanitize check sim model bench bench-07 bench-41 bench-readers bench-guard bench-peers bench-etl audit lock locked
+.PHONY: claims help demo lab test test-quick fuzz paper sanitize check sim model bench bench-07 bench-41 bench-readers bench-producers bench-guard bench-peers bench-etl audit lock locked
 .PHONY: etl-matrix etl-machine fuzz-etl soak outage siege kills standby-kills failover docker pin-images docs clean
 
 # What setuptools says of every editable installation is not about this project.
@@ -103,6 +103,9 @@ bench-41: $(READY) ## the modern port beside a real Kafka 4.1, whose jars KAFKA4
 
 bench-readers: $(READY) ## our consumer beside kafka-python, aiokafka and confluent-kafka, on one topic
 	$(BIN)/python -m benchmarks.readers $(ARGS)
+
+bench-producers: $(READY) ## today's producers of Python: ours, kafka-python, aiokafka, confluent-kafka
+	$(BIN)/python -m benchmarks.producers $(ARGS)
 
 bench-guard: $(READY) ## six costs as multiples of fixed work; fails if one has grown (before a release)
 	$(BIN)/python -m benchmarks.guard

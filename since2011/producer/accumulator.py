@@ -8,7 +8,7 @@ is ready, the others go along.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 
 from since2011.client.metadata import TopicPlaces
 from since2011.producer.batch import Batch, PartitionQueue
@@ -86,6 +86,12 @@ class Accumulator:
         self.incomplete[batch] = None
         self._active[queue] = None
         return delivery
+
+    def close(self) -> None:
+        """Take nothing more; what is here is sent at once."""
+        self.closing = True
+        for queue in self._active:
+            queue.batches[-1].closed = True
 
     # -- sending --------------------------------------------------------------------------------------------------
 
@@ -174,7 +180,3 @@ class Accumulator:
         """How many batches wait for each of these partitions."""
         queues = self.queues[topic]
         return [len(queues[partition].batches) for partition in available]
-
-    def topics(self) -> Mapping[str, list[PartitionQueue]]:
-        """The queues of all topics."""
-        return self.queues

@@ -47,7 +47,7 @@ from since2011.producer.transaction_state import Call, Wrong
 from since2011.producer.transactions import Transactions
 from since2011.wire.error_codes import ErrorCode
 
-_BATCHES_BEFORE_THE_SENDER = 4
+_BATCHES_BEFORE_THE_SENDER = 8
 _HOPELESS = (ErrorCode.INVALID_TOPIC, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
@@ -65,6 +65,7 @@ class Producer:
         self._accumulator = Accumulator(
             batch_size=config.batch_size, linger_s=config.linger_s, memory=config.buffer_memory
         )
+        self._queues = self._accumulator.queues
         self._metadata = Metadata(config.bootstrap, max_age_s=config.metadata_max_age_s, backoff=backoff)
         transactional = config.transactional_id is not None
         idempotence = Idempotence(transactional=transactional) if config.idempotent else None
@@ -130,16 +131,16 @@ class Producer:
         elif timestamp < 0:
             raise RecordRefused(f"the timestamp is {timestamp}; it is milliseconds since 1970")
         with self._lock:
-            queues = self._accumulator.queues.get(topic)
-            if self._closed or self._transactions is not None or self._dispatcher.fatal or queues is None:
-                queues = self._check(topic)
+            queues = self._queues.get(topic) or self._check(topic)
             queue = self._router.choose(topic, queues, partition, key, value, size)
-            if self._transactions is not None:
-                self._transactions.take_part(queue)
             row = (timestamp, key, value, headers)
             delivery = self._accumulator.extend(queue, row, size, on_delivery)
             if delivery is not None:
                 return delivery
+            # What follows is done once for each batch: none is open where sending is not allowed.
+            self._check(topic)
+            if self._transactions is not None:
+                self._transactions.take_part(queue)
             if not self._accumulator.has_memory(size):
                 self._wait_for_memory(queue, size)
             delivery = self._accumulator.begin(queue, row, size, on_delivery, self._clock.monotonic())
@@ -182,7 +183,7 @@ class Producer:
         """
         with self._changed:
             first, self._closed = not self._closed, True
-            self._accumulator.closing = True
+            self._accumulator.close()
             self._changed.notify_all()
         if not first:
             return
@@ -290,7 +291,7 @@ class Producer:
                 raise self._dispatcher.fatal
             if self._transactions is not None and sending:
                 self._transactions.check_send()
-            queues = self._accumulator.queues.get(topic)
+            queues = self._queues.get(topic)
             if queues:
                 return queues
             error = self._metadata.errors.get(topic)

@@ -150,6 +150,8 @@ class Sender:
                 self._safely(lambda delivery=delivery: delivery.tell(self._interceptors.on_acknowledgement))  # type: ignore[misc]
             for delivery, callback in batch.callbacks:
                 self._safely(lambda delivery=delivery, callback=callback: delivery.tell(callback))  # type: ignore[misc]
+            # Deliveries know their batch; that it forgets them lets both go without the garbage collector.
+            batch.deliveries, batch.callbacks = [], []
             batch.over()
 
     def _safely(self, call: Callable[[], None]) -> None:
