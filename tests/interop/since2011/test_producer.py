@@ -252,11 +252,6 @@ def test_after_a_refused_record_the_next_ones_go_on(side: Side) -> None:
     assert len(side.stored(topic)) == 19
 
 
-transactional = pytest.mark.parametrize("side", ["real"], indirect=True)
-"""Until there is a coordinator of our own."""
-
-
-@transactional
 def test_a_transaction_counts_or_does_not(side: Side) -> None:
     """KIP-98: committed records are read with read_committed, aborted ones are not; without they all are."""
     topic = side.topic(partitions=2)
@@ -272,7 +267,6 @@ def test_a_transaction_counts_or_does_not(side: Side) -> None:
         assert values(side.stored(topic, partition, committed=True)) == [b"0 commit", b"2 commit"]
 
 
-@transactional
 def test_an_older_producer_is_fenced(side: Side) -> None:
     """KIP-98: whoever calls init_transactions with the same transactional.id fences the one before, for good."""
     topic = side.topic()
@@ -293,7 +287,6 @@ def test_an_older_producer_is_fenced(side: Side) -> None:
     assert values(side.stored(topic, committed=True)) == [b"alive"]
 
 
-@transactional
 def test_offsets_are_committed_with_the_transaction(side: Side) -> None:
     """send_offsets_to_transaction: offsets count when the transaction does, and not when it is aborted."""
     topic, group = side.topic(), f"g-{uuid.uuid4().hex[:8]}"
@@ -314,7 +307,6 @@ def committed_offset(side: Side, group: str, place: TopicPartition) -> int:
         return consumer.committed([place])[place].offset
 
 
-@transactional
 def test_after_a_failed_record_a_transaction_can_only_be_aborted(side: Side) -> None:
     """A refused record: commit raises and says to abort; after abort_transaction the next one goes on (KIP-360)."""
     topic = side.topic(max_message_bytes="2000")
@@ -335,7 +327,6 @@ def test_after_a_failed_record_a_transaction_can_only_be_aborted(side: Side) -> 
     assert values(side.stored(topic, committed=True)) == [b"again"]
 
 
-@transactional
 def test_calls_out_of_turn_are_named(side: Side) -> None:
     """Each call that does not fit the state says what to do; the producer goes on."""
     topic = side.topic()
@@ -351,7 +342,6 @@ def test_calls_out_of_turn_are_named(side: Side) -> None:
         producer.commit_transaction()
 
 
-@transactional
 def test_a_transaction_survives_lost_answers(side: Side) -> None:
     """Connections cut before answers, within transactions: every committed record once."""
     topic = side.topic()
@@ -368,7 +358,6 @@ def test_a_transaction_survives_lost_answers(side: Side) -> None:
     assert values(side.stored(topic, committed=True)) == [b"%d %d" % (n, m) for n in range(10) for m in range(5)]
 
 
-@transactional
 def test_the_command_sends_in_a_transaction(side: Side) -> None:
     """kafka2011 produce -m -X transactional.id=…: all lines count together; a line that is refused undoes them all."""
     topic = side.topic(max_message_bytes="2000")
