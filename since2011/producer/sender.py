@@ -97,7 +97,9 @@ class Sender:
         self._call_back()
         if not plan.requests:
             self._turn_over.set()
-        wait = plan.look_again_at - clock.monotonic()
+        # With acks=0 no answer lets us look again: what is sent makes room at once.
+        at_once = self._config.acks == 0 and any(isinstance(request, Produce) for request in plan.requests)
+        wait = 0.0 if at_once else plan.look_again_at - clock.monotonic()
         events = self._network.poll(math.inf if wait == math.inf else max(0.0, wait))
         if events:
             with self._changed:

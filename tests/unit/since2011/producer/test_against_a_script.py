@@ -198,6 +198,18 @@ def test_linger_waits_for_more() -> None:
         assert not full[1].done()
 
 
+@pytest.mark.parametrize("in_flight", [1, 5])
+def test_without_acknowledgements_nothing_waits(in_flight: int) -> None:
+    """Notes, acks=0: a record counts as sent when it is written; requests follow one another without an answer."""
+    log = Log()
+    log.silent.set()
+    settings = {"acks": 0, "batch_size": 0, "max_in_flight_requests_per_connection": in_flight}
+    with ScriptedBroker(log) as broker, producer(broker, **settings) as sending:
+        deliveries = [sending.send("t", b"%d" % n) for n in range(20)]
+        assert [delivery.result(60).offset for delivery in deliveries] == [-1] * 20
+        until(lambda: log.requests == 20, "all requests have arrived")
+
+
 def test_nobody_there() -> None:
     """max.block.ms bounds the wait for metadata, and the error says why."""
     with ScriptedBroker(Log()) as broker:
