@@ -20,13 +20,14 @@ MOVING = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR)
 
 
 class FailoverCluster:
-    """Brokers 1 to n. The topic ``t`` is on the last one only, which is never killed."""
+    """Brokers 1 to n. The topic ``t`` is on the last one only, which is never killed; groups have one replica each."""
 
     def __init__(
         self, zk_connect: str, directory: Path, n_brokers: int = 2, *, first_connect: str = "", **options: object
     ) -> None:
         """``first_connect``: broker 1 reaches ZooKeeper by this way."""
-        settings = QUICK | {"zk.connect": zk_connect, "zk.sessiontimeout.ms": 2000} | options
+        alone = {"offsets.topic.replication.factor": 1}
+        settings = QUICK | alone | {"zk.connect": zk_connect, "zk.sessiontimeout.ms": 2000} | options
         self.brokers = {
             number: BrokerProcess(directory / str(number), settings | {"brokerid": number})
             for number in range(1, n_brokers + 1)
