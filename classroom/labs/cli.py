@@ -129,7 +129,13 @@ def submit(directory: Path, to: Path, key: str, as_json: bool) -> None:
 
 @labs.command("grade", context_settings=CONTEXT)
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False, exists=True))
-@click.option("--jobs", type=click.IntRange(min=1), default=max(1, (os.cpu_count() or 2) // 2), show_default=True)
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=max(1, (os.cpu_count() or 2) // 2),
+    show_default=True,
+    help="Side by side; at most two for each processor, so that nobody waits for the grader.",
+)
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="One JSON report per submission.")
 @_key
 @json_option
@@ -143,7 +149,7 @@ def grade_class(folder: Path, jobs: int, out: Path | None, key: str, as_json: bo
     archives = sorted(folder.glob(f"*{packing.SUFFIX}"))
     if not archives:
         raise click.ClickException(f"no *{packing.SUFFIX} in {folder}")
-    with ThreadPoolExecutor(jobs) as pool:
+    with ThreadPoolExecutor(min(jobs, 2 * (os.cpu_count() or 1))) as pool:
         rows = list(pool.map(lambda archive: _graded(archive, key, out), archives))
     show(rows, as_json=as_json)
 
