@@ -15,9 +15,12 @@ import pytest
 
 from kafka2011.child import is_alive
 from kafka2011.client import BrokerConnection
-from kafka2011.wire import decode_set, encode_set
+from kafka2011.wire import AckLevel, decode_set, encode_set
 from tests.unhandled import check_cluster
 from tests.waiting import until
+from zk_registry import paths
+from zk_registry.operations import Get
+from zk_registry.session import ZooKeeperSession
 
 
 def cluster(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -124,3 +127,27 @@ def test_a_name_that_is_not_there_is_refused(directory: Path) -> None:
 
     assert refused.returncode == 1
     assert "there is no 'broker-9'" in refused.stderr
+
+
+def test_a_standby_goes_on_where_its_leader_was_killed(directory: Path) -> None:
+    """``--standbys 1``: kill -9 of a broker's first member, and another member leads with what was acknowledged; ``up``
+    brings the dead one back (issue 27, build 7)."""
+    options = ("--brokers", "1", "--standbys", "1", "--set", "produce.acks.enable=true")
+    began = cluster(directory, "up", *options, "--any-ports", "--no-observatory")
+    assert began.returncode == 0, began.stderr
+    _, rows = status(directory)
+    assert set(rows) == {"zookeeper", "broker-0", "broker-0-b"}
+    ports = {name: int(rows[name]["address"].rpartition(":")[2]) for name in ("broker-0", "broker-0-b")}
+    with ZooKeeperSession(rows["zookeeper"]["address"]) as session:
+        until(lambda: b'"b"' in session.perform(Get(paths.standby(0))).value, "both are in sync")
+    with BrokerConnection("127.0.0.1", ports["broker-0"], timeout_s=60.0) as first:
+        first.produce_acked("greetings", 0, encode_set([b"hello"]), AckLevel.ALL)
+
+    os.kill(int(rows["broker-0"]["pid"]), signal.SIGKILL)
+    with BrokerConnection("127.0.0.1", ports["broker-0-b"], connect_timeout_s=60.0) as second:
+        data = until(lambda: second.fetch("greetings", 0, 0), "the standby shows it")
+    assert [message.payload for message in decode_set(data)] == [b"hello"]
+
+    healed = cluster(directory, "up", "--no-observatory")
+    assert healed.returncode == 0, healed.stderr
+    assert status(directory)[1]["broker-0"]["state"] == "running"
