@@ -1,7 +1,7 @@
-"""Run the compiled walker under gcc's address and undefined-behaviour sanitizers, on bytes meant to break it.
+"""Run the compiled walkers under gcc's address and undefined-behaviour sanitizers, on bytes meant to break it.
 
-``make sanitize``. The extension is built anew into a temporary directory; the property tests run over it, then random
-and damaged sets for as long as ``--for`` says. Any report of a sanitizer ends the run with its text and exit code 1.
+``make sanitize``. The extensions are built anew into a temporary directory; the property tests run over them, then
+random and damaged sets for as long as ``--for`` says. Any report of a sanitizer ends the run with its text and code 1.
 """
 
 from __future__ import annotations
@@ -19,7 +19,12 @@ import threading
 import time
 from pathlib import Path
 
-SOURCE = Path(__file__).parent.parent / "kafka2011" / "wire" / "_walk.c"
+ROOT = Path(__file__).parent.parent
+SOURCES = {
+    "kafka2011.wire._walk": ROOT / "kafka2011/wire/_walk.c",
+    "since2011.wire._records": ROOT / "since2011/wire/_records.c",
+}
+TESTS = ["tests/property/wire", "tests/unit/wire", "tests/property/since2011/test_record_walkers.py"]
 FLAGS = ["-O1", "-g", "-fno-omit-frame-pointer", "-fPIC", "-shared"]
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
@@ -38,9 +43,12 @@ def main() -> int:
         print(f"no {compiler} here: nothing to sanitize", file=sys.stderr)
         return 3
     with tempfile.TemporaryDirectory() as directory:
-        library = Path(directory) / "_walk.so"
         include = sysconfig.get_paths()["include"]
-        subprocess.run([compiler, *FLAGS, *SANITIZERS, f"-I{include}", str(SOURCE), "-o", str(library)], check=True)
+        libraries = {name: str(Path(directory) / f"{source.stem}.so") for name, source in SOURCES.items()}
+        for name, source in SOURCES.items():
+            build = [compiler, *FLAGS, *SANITIZERS, f"-I{include}", str(source), "-o", libraries[name]]
+            subprocess.run(build, check=True)
+        library = libraries["kafka2011.wire._walk"]
         runtimes = [
             subprocess.run([compiler, f"-print-file-name={name}"], check=True, capture_output=True, text=True).stdout
             for name in ("libasan.so", "libubsan.so")
@@ -49,11 +57,11 @@ def main() -> int:
             "LD_PRELOAD": " ".join(map(str.strip, runtimes)),
             "ASAN_OPTIONS": "detect_leaks=0:halt_on_error=1:allocator_may_return_null=1",
             "PYTHONMALLOC": "malloc",  # each object an allocation of its own, so that an overrun by one byte is seen
-            "KAFKA2011_WALK": str(library),
+            "KAFKA2011_SANITIZED": " ".join(f"{name}={path}" for name, path in libraries.items()),
         }
-        fuzzing = ["--inside", str(library), "--for", str(options.seconds), "--seed", str(options.seed)]
+        fuzzing = ["--inside", library, "--for", str(options.seconds), "--seed", str(options.seed)]
         for arguments in (
-            ["-m", "pytest", "-q", "-p", "tests.sanitized", "tests/property/wire", "tests/unit/wire"],
+            ["-m", "pytest", "-q", "-p", "tests.sanitized", *TESTS],
             ["-m", "tests.sanitize", *fuzzing],
         ):
             code = subprocess.run([sys.executable, *arguments], env=environment, check=False).returncode
@@ -62,12 +70,12 @@ def main() -> int:
     return 0
 
 
-def load(path: str) -> object:
+def load(path: str, name: str = "kafka2011.wire._walk") -> object:
     """The extension from ``path``, in place of the installed one."""
-    spec = importlib.util.spec_from_file_location("kafka2011.wire._walk", path)
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules["kafka2011.wire._walk"] = module
+    sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
 

@@ -1,4 +1,4 @@
-"""A pytest plug-in for ``make sanitize``: the tests walk with the extension that ``KAFKA2011_WALK`` names."""
+"""A pytest plug-in for ``make sanitize``: the tests walk with the extensions that ``KAFKA2011_SANITIZED`` names."""
 
 from __future__ import annotations
 
@@ -6,4 +6,6 @@ import os
 
 from tests.sanitize import load
 
-load(os.environ["KAFKA2011_WALK"])
+for one in os.environ["KAFKA2011_SANITIZED"].split():
+    name, _, path = one.partition("=")
+    load(path, name)
