@@ -9,7 +9,13 @@ from since2011.log.log import ModernLog
 
 
 def restore_producers(log: ModernLog, upto: int) -> None:
-    """Let ``log.producers`` be what they were when the log ended at ``upto``."""
+    """Let ``log.producers`` be what they were when the log ended at ``upto``.
+
+    Where they are that already, they stay: a snapshot knows only the last batch of each producer, and one that was in
+    flight behind others when the broker died must be known when it comes again.
+    """
+    if log.producers.offset == upto:
+        return
     log.producers.restore((), log.segments[0].base_offset if log.segments else 0)
     for offset in reversed(log.snapshots.offsets()):
         if offset > upto:

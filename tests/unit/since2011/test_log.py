@@ -276,6 +276,16 @@ def test_five_batches_are_remembered(bench: Bench) -> None:
         idempotent(bench, 0)
 
 
+def test_five_batches_are_remembered_after_a_crash(bench: Bench) -> None:
+    """Answers of five batches in flight are lost with the broker; all five are known when they come again (KIP-98)."""
+    for sequence in range(12):
+        idempotent(bench, sequence)
+    bench.crash()
+
+    assert [idempotent(bench, n) for n in range(7, 12)] == [(n, True) for n in range(7, 12)]
+    assert idempotent(bench, 12) == (12, False)
+
+
 def test_an_open_transaction_holds_back_the_last_stable_offset(bench: Bench) -> None:
     """Until a transaction ends, readers of committed records stop before it; an abort is in the index.
 
