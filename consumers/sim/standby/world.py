@@ -150,6 +150,7 @@ class World:
 
     def _start(self, member: SimMember) -> None:
         member.up, member.life = True, member.life + 1
+        member.term += 1  # the sessions of its former lives are nobody's any more
         member.begin_again()
         self._enter(member)
         self.every(member, FOLLOW_EVERY_S, lambda: self._follow(member))
@@ -240,6 +241,8 @@ class World:
         def write() -> None:
             if member.leadership is not None or not self._reaches(member.name, ZOOKEEPER) or member.term != term:
                 return
+            if member.session in self.registry.heard:
+                self.registry.heard[member.session] = self.now  # a request is a sign of life
             won = self.registry.run(member.session, wanted)
             if won is not None:
                 self.say(f"{member.name} is elected, epoch {won[0]}, in sync {sorted(wanted.disks)}")
