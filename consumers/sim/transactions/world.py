@@ -136,6 +136,9 @@ class World:
             self.tell(f"instance {instance.number} ends: {reason}")
             if self.storms:
                 self.after(self.random.randint(10, 300), self._start)
+            elif all(each.dead for each in self.instances):
+                # Two that fenced each other: whoever watches over them starts one more.
+                self.after(200, lambda: self._start(always_commits=True))
             return
         self._send(request, lambda found: self._next(instance, program, found))
 

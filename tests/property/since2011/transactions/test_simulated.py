@@ -217,7 +217,7 @@ SEEDS: dict[Callable[[], Mutant], int] = {
     only_the_last_partition_is_known: 0,
     one_marker_is_enough: 34,
     every_end_is_a_commit: 0,
-    a_zombie_may_end_it: 12,
+    a_zombie_may_end_it: 54,
     offsets_count_at_once: 0,
     aborted_offsets_count: 0,
     readers_of_offsets_do_not_wait: 0,
