@@ -22,7 +22,7 @@ WALKERS = [
 def use(walker: ModuleType) -> Iterator[ModuleType]:
     """Let everything walk message sets with ``walker`` until the test ends."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("Hand", "check", "cut", "encode", "murmur2", "records", "split"):
+        for name in ("Hand", "check", "cut", "encode", "split"):
             patch.setattr(walk, name, getattr(walker, name))
         patch.setattr(walk, "takes_views", walker is not pure)
         yield walker

@@ -32,7 +32,7 @@ typedef unsigned char Byte;
 
 /* Raised together with pure.VERSION whenever a name, an argument or a result changes: a build that was left over from
  * before is then not used. */
-enum { VERSION = 2 };
+enum { VERSION = 1 };
 
 enum { HEAD_0 = 9, HEAD_1 = 10, CODEC_MASK = 3 };
 /* A set smaller than this is checked in less time than letting the lock go and taking it again costs. */
@@ -642,188 +642,6 @@ failed:
     return NULL;
 }
 
-/* -- today's records ----------------------------------------------------------------------------------------------- */
-
-/* One record on its way: its headers as a list of our own (NULL for none), its time after the first one's, and the
- * bytes after its length. */
-typedef struct {
-    PyObject *headers;
-    int64_t delta;
-    Py_ssize_t size;
-} Laid;
-
-static uint64_t zigzag(int64_t value)
-{
-    return ((uint64_t)value << 1) ^ (uint64_t)(value >> 63);
-}
-
-static Py_ssize_t varint_size(int64_t value)
-{
-    Py_ssize_t size = 1;
-    for (uint64_t left = zigzag(value); left >= 0x80; left >>= 7) size++;
-    return size;
-}
-
-static Byte *put_varint(Byte *to, int64_t value)
-{
-    uint64_t left = zigzag(value);
-    for (; left >= 0x80; left >>= 7) *to++ = (Byte)(left | 0x80);
-    *to++ = (Byte)left;
-    return to;
-}
-
-/* The bytes a field takes with its length, of bytes or None; -1 with an error. Not more than a record may have. */
-static Py_ssize_t field_size(PyObject *item)
-{
-    if (item == Py_None) return 1;
-    if (!PyBytes_Check(item)) {
-        PyErr_SetString(PyExc_TypeError, "key, value and header are bytes or None");
-        return -1;
-    }
-    Py_ssize_t size = PyBytes_Size(item);
-    if (size > INT32_MAX) {
-        PyErr_SetString(PyExc_OverflowError, "records larger than a batch can be");
-        return -1;
-    }
-    return varint_size(size) + size;
-}
-
-static Byte *put_bytes(Byte *to, const char *bytes, Py_ssize_t size)
-{
-    to = put_varint(to, size);
-    memcpy(to, bytes, (size_t)size);
-    return to + size;
-}
-
-static Byte *put_field(Byte *to, PyObject *item)
-{
-    return item == Py_None ? put_varint(to, -1) : put_bytes(to, PyBytes_AsString(item), PyBytes_Size(item));
-}
-
-/* The bytes of a list of headers without their count, -1 with an error. Every header is looked at, and is a tuple. */
-static Py_ssize_t headers_size(PyObject *headers)
-{
-    Py_ssize_t total = 0;
-    for (Py_ssize_t i = 0; i < PyList_Size(headers); i++) {
-        PyObject *header = PyList_GetItem(headers, i);
-        if (!PyTuple_Check(header) || PyTuple_Size(header) != 2 || !PyUnicode_Check(PyTuple_GetItem(header, 0))) {
-            PyErr_SetString(PyExc_TypeError, "a header is a tuple of a text and bytes or None");
-            return -1;
-        }
-        Py_ssize_t size, content = field_size(PyTuple_GetItem(header, 1));
-        if (content < 0 || !PyUnicode_AsUTF8AndSize(PyTuple_GetItem(header, 0), &size)) return -1;
-        total += content;
-        if (size > INT32_MAX || (total += varint_size(size) + size) > INT32_MAX) {
-            PyErr_SetString(PyExc_OverflowError, "records larger than a batch can be");
-            return -1;
-        }
-    }
-    return total;
-}
-
-/* Measure the row at `i`, `first` being the first row's time; its bytes with the length, -1 with an error. */
-static Py_ssize_t measure(PyObject *row, Py_ssize_t i, int64_t *first, int64_t *latest, Laid *laid)
-{
-    if (!PyTuple_Check(row) || PyTuple_Size(row) != 4) {
-        PyErr_SetString(PyExc_TypeError, "a row is a tuple of timestamp, key, value and headers");
-        return -1;
-    }
-    int64_t time = PyLong_AsLongLong(PyTuple_GetItem(row, 0));
-    if (time == -1 && PyErr_Occurred()) return -1;
-    if (i == 0) *first = *latest = time;
-    if (time > *latest) *latest = time;
-    if (__builtin_sub_overflow(time, *first, &laid->delta)) {
-        PyErr_SetString(PyExc_OverflowError, "times too far apart");
-        return -1;
-    }
-    Py_ssize_t key = field_size(PyTuple_GetItem(row, 1));
-    Py_ssize_t value = key < 0 ? -1 : field_size(PyTuple_GetItem(row, 2));
-    if (value < 0) return -1;
-    Py_ssize_t headers = 0, count = 0;
-    laid->headers = PySequence_List(PyTuple_GetItem(row, 3));
-    if (!laid->headers) return -1;
-    count = PyList_Size(laid->headers);
-    if (count && (headers = headers_size(laid->headers)) < 0) return -1;
-    laid->size = 1 + varint_size(laid->delta) + varint_size(i) + key + value + varint_size(count) + headers;
-    return varint_size(laid->size) + laid->size;
-}
-
-static Byte *put_record(Byte *to, PyObject *row, Py_ssize_t i, const Laid *laid)
-{
-    to = put_varint(to, laid->size);
-    *to++ = 0;
-    to = put_varint(to, laid->delta);
-    to = put_varint(to, i);
-    to = put_field(to, PyTuple_GetItem(row, 1));
-    to = put_field(to, PyTuple_GetItem(row, 2));
-    Py_ssize_t count = PyList_Size(laid->headers);
-    to = put_varint(to, count);
-    for (Py_ssize_t n = 0; n < count; n++) {
-        PyObject *header = PyList_GetItem(laid->headers, n);
-        Py_ssize_t size;
-        const char *name = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(header, 0), &size);
-        to = put_field(put_bytes(to, name, size), PyTuple_GetItem(header, 1));
-    }
-    return to;
-}
-
-PyDoc_STRVAR(records_doc, "records(rows, /)\n--\n\nSee pure.records.");
-
-static PyObject *records(PyObject *module, PyObject *rows)
-{
-    /* A list of our own: the headers of a row may be a sequence whose code changes the rows. */
-    PyObject *list = PySequence_List(rows), *body = NULL;
-    if (!list) return NULL;
-    Py_ssize_t count = PyList_Size(list), total = 0;
-    int64_t first = 0, latest = 0;
-    Laid *laid = count ? PyMem_Calloc((size_t)count, sizeof(Laid)) : NULL;
-    if (!laid) {
-        if (count) PyErr_NoMemory();
-        else PyErr_SetString(PyExc_ValueError, "a batch without records");
-        goto done;
-    }
-    for (Py_ssize_t i = 0; i < count; i++) {
-        Py_ssize_t size = measure(PyList_GetItem(list, i), i, &first, &latest, &laid[i]);
-        if (size < 0) goto done;
-        if ((total += size) > INT32_MAX) {
-            PyErr_SetString(PyExc_OverflowError, "records larger than a batch can be");
-            goto done;
-        }
-    }
-    body = PyBytes_FromStringAndSize(NULL, total);
-    if (!body) goto done;
-    Byte *to = (Byte *)PyBytes_AsString(body);
-    for (Py_ssize_t i = 0; i < count; i++) to = put_record(to, PyList_GetItem(list, i), i, &laid[i]);
-done:
-    for (Py_ssize_t i = 0; laid && i < count; i++) Py_XDECREF(laid[i].headers);
-    PyMem_Free(laid);
-    Py_DECREF(list);
-    return body ? Py_BuildValue("NL", body, (long long)latest) : NULL;
-}
-
-PyDoc_STRVAR(murmur2_doc, "murmur2(data, /)\n--\n\nSee pure.murmur2.");
-
-static PyObject *murmur2(PyObject *module, PyObject *data)
-{
-    Py_buffer view;
-    if (PyObject_GetBuffer(data, &view, PyBUF_SIMPLE) < 0) return NULL;
-    const uint32_t m = 0x5bd1e995;
-    const Byte *at = view.buf;
-    Py_ssize_t left = view.len;
-    uint32_t h = 0x9747b28c ^ (uint32_t)left;
-    for (; left >= 4; left -= 4, at += 4) {
-        uint32_t k = ((uint32_t)at[3] << 24 | (uint32_t)at[2] << 16 | (uint32_t)at[1] << 8 | at[0]) * m;
-        h = (h * m) ^ ((k ^ k >> 24) * m);
-    }
-    if (left) {
-        for (Py_ssize_t i = 0; i < left; i++) h ^= (uint32_t)at[i] << 8 * i;
-        h *= m;
-    }
-    PyBuffer_Release(&view);
-    h = (h ^ h >> 13) * m;
-    return PyLong_FromUnsignedLong(h ^ h >> 15);
-}
-
 /* -- handing messages out ----------------------------------------------------------------------------------------- */
 
 typedef struct {
@@ -985,8 +803,6 @@ static PyMethodDef functions[] = {
     {"check", check, METH_VARARGS, check_doc},
     {"cut", cut, METH_VARARGS, cut_doc},
     {"encode", encode, METH_VARARGS, encode_doc},
-    {"murmur2", murmur2, METH_O, murmur2_doc},
-    {"records", records, METH_O, records_doc},
     {"split", split, METH_VARARGS, split_doc},
     {NULL},
 };

@@ -5,6 +5,4 @@ from kafka2011.wire.pure import Row as Row
 from kafka2011.wire.pure import check as check
 from kafka2011.wire.pure import cut as cut
 from kafka2011.wire.pure import encode as encode
-from kafka2011.wire.pure import murmur2 as murmur2
-from kafka2011.wire.pure import records as records
 from kafka2011.wire.pure import split as split

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from isal.isal_zlib import crc32
 
-VERSION = 2
+VERSION = 1
 """Raised together with ``_walk.c``'s whenever a name, an argument or a result changes."""
 
 T = TypeVar("T")
@@ -219,65 +219,6 @@ def split(data: bytes, pos: int, smallest: int, largest: int, /) -> tuple[list[b
         frames.append(data[pos + 4 : pos + 4 + size])
         pos += 4 + size
     return frames, pos, -1
-
-
-def records(
-    rows: Sequence[tuple[int, bytes | None, bytes | None, Sequence[tuple[str, bytes | None]]]], /
-) -> tuple[bytes, int]:
-    """Lay rows of timestamp, key, value and headers out as today's records, offsets from 0 on; and the latest time.
-
-    What follows a record's length: attributes (0), the time after the first row's, the offset, key, value, headers.
-    Lengths and differences are zig-zag varints, the small ones looked up ready; None has length -1.
-    """
-    ready, limit = _VARINTS, len(_VARINTS)
-    first = latest = rows[0][0]
-    parts: list[bytes] = []
-    for offset, (timestamp, key, value, headers) in enumerate(rows):
-        latest = timestamp if timestamp > latest else latest
-        delta = timestamp - first
-        when = ready[delta] if 0 <= delta < limit else _varint(delta)
-        number = ready[offset] if offset < limit else _varint(offset)
-        tail = [ready[0]]
-        if headers:
-            tail = [_varint(len(headers))]
-            for name, content in headers:
-                tail += (_field(name.encode()), _field(content))
-        body = (b"\0", when, number, _field(key), _field(value), *tail)
-        parts += (_varint(sum(map(len, body))), *body)
-    return b"".join(parts), latest
-
-
-def _varint(value: int) -> bytes:
-    if 0 <= value < len(_VARINTS):
-        return _VARINTS[value]
-    left, out = value << 1 if value >= 0 else (~value << 1) | 1, bytearray()
-    while left > 0x7F:
-        out.append(0x80 | (left & 0x7F))
-        left >>= 7
-    out.append(left)
-    return bytes(out)
-
-
-_VARINTS: list[bytes] = []
-_VARINTS += [_varint(value) for value in range(8192)]
-
-
-def _field(data: bytes | None) -> bytes:
-    return _varint(-1) if data is None else _varint(len(data)) + data
-
-
-def murmur2(data: bytes | memoryview, /) -> int:
-    """Murmur 2 with the seed of Kafka's clients, as an unsigned number of 32 bits."""
-    mask, m = 0xFFFF_FFFF, 0x5BD1E995
-    h = (0x9747B28C ^ len(data)) & mask
-    whole = len(data) & ~3
-    for at in range(0, whole, 4):
-        k = (int.from_bytes(data[at : at + 4], "little") * m) & mask
-        h = ((h * m) & mask) ^ (((k ^ (k >> 24)) * m) & mask)
-    if whole < len(data):
-        h = ((h ^ int.from_bytes(data[whole:], "little")) * m) & mask
-    h = ((h ^ (h >> 13)) * m) & mask
-    return h ^ (h >> 15)
 
 
 class Hand(Iterator[Any]):

@@ -34,6 +34,4 @@ Row = pure.Row
 check = pure.check if TYPE_CHECKING else _chosen.check
 cut = pure.cut if TYPE_CHECKING else _chosen.cut
 encode = pure.encode if TYPE_CHECKING else _chosen.encode
-murmur2 = pure.murmur2 if TYPE_CHECKING else _chosen.murmur2
-records = pure.records if TYPE_CHECKING else _chosen.records
 split = pure.split if TYPE_CHECKING else _chosen.split

@@ -23,6 +23,7 @@ def list_transactions(modern: str, as_json: bool) -> None:
 
     \b
     kafka2011 transactions list --modern 127.0.0.1:9192
+    kafka2011 transactions list --modern 127.0.0.1:9192 --json
     """
     with TransactionAdmin(modern) as admin:
         rows = [
@@ -41,6 +42,7 @@ def describe(name: str, modern: str, as_json: bool) -> None:
 
     \b
     kafka2011 transactions describe copier-1 --modern 127.0.0.1:9192
+    kafka2011 transactions describe copier-1 --modern 127.0.0.1:9192 --json
     """
     with TransactionAdmin(modern) as admin:
         found = admin.describe(name)
@@ -66,6 +68,7 @@ def find_hanging(modern: str, minutes: int, as_json: bool) -> None:
 
     \b
     kafka2011 transactions find-hanging --modern 127.0.0.1:9192
+    kafka2011 transactions find-hanging --modern 127.0.0.1:9192 --minutes 60
     """
     with TransactionAdmin(modern) as admin:
         rows = [each._asdict() for each in admin.hanging(minutes * 60_000, SYSTEM_CLOCK.wall_ms())]
@@ -81,6 +84,7 @@ def abort(topic: str, partition: int, producer: int, modern: str) -> None:
     """Write an ABORT marker into one partition, for a transaction that hangs there.
 
     \b
+    kafka2011 transactions find-hanging --modern 127.0.0.1:9192
     kafka2011 transactions abort copied 0 --producer 4 --modern 127.0.0.1:9192
     """
     with TransactionAdmin(modern) as admin:

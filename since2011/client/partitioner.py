@@ -5,9 +5,9 @@ The paper's answer (§3): a partition chosen at random, or by a key and a functi
 
 from __future__ import annotations
 
-from kafka2011.wire import walk
+from since2011.wire import record_walk
 
 
 def partition_of_key(key: bytes, n_partitions: int) -> int:
     """The partition of a key, the same for every client of Kafka."""
-    return (walk.murmur2(key) & 0x7FFF_FFFF) % n_partitions
+    return (record_walk.murmur2(key) & 0x7FFF_FFFF) % n_partitions

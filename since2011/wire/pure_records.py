@@ -1,4 +1,4 @@
-"""The records of a batch in one go, as tuples of the kind a reader gives to its application.
+"""The records of a batch in one go: read, as tuples of the kind a reader gives to its application, and written.
 
 ``since2011.wire.records`` reads one record at a time and is for brokers and tools. Here a whole batch is made into what
 the caller wants: ``make`` is a NamedTuple type whose fields are those of ``front``, then offset, timestamp, key, value
@@ -10,12 +10,13 @@ tests tell whether they agree.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeVar
 
 from kafka2011.errors import InvalidMessage
 
 T = TypeVar("T", bound=tuple)  # type: ignore[type-arg]
-VERSION = 1
+VERSION = 2
 """Raised together with that of ``_records.c`` whenever a name, an argument or a result changes."""
 CREATE_TIME = -1
 _LONGEST = 10
@@ -135,3 +136,62 @@ def _varint(body: bytes, pos: int) -> tuple[int, int]:
 
 def _overrun(number: int, what: str, length: int, left: int) -> InvalidMessage:
     return InvalidMessage(f"record {number} has a {what} of {length} bytes, {left} are there")
+
+
+def lay_records(
+    rows: Sequence[tuple[int, bytes | None, bytes | None, Sequence[tuple[str, bytes | None]]]], /
+) -> tuple[bytes, int]:
+    """Lay rows of timestamp, key, value and headers out as today's records, offsets from 0 on; and the latest time.
+
+    What follows a record's length: attributes (0), the time after the first row's, the offset, key, value, headers.
+    Lengths and differences are zig-zag varints, the small ones looked up ready; None has length -1.
+    """
+    ready, limit = _VARINTS, len(_VARINTS)
+    first = latest = rows[0][0]
+    parts: list[bytes] = []
+    for offset, (timestamp, key, value, headers) in enumerate(rows):
+        latest = timestamp if timestamp > latest else latest
+        delta = timestamp - first
+        when = ready[delta] if 0 <= delta < limit else _put_varint(delta)
+        number = ready[offset] if offset < limit else _put_varint(offset)
+        tail = [ready[0]]
+        if headers:
+            tail = [_put_varint(len(headers))]
+            for name, content in headers:
+                tail += (_field(name.encode()), _field(content))
+        body = (b"\0", when, number, _field(key), _field(value), *tail)
+        parts += (_put_varint(sum(map(len, body))), *body)
+    return b"".join(parts), latest
+
+
+def _put_varint(value: int) -> bytes:
+    if 0 <= value < len(_VARINTS):
+        return _VARINTS[value]
+    left, out = value << 1 if value >= 0 else (~value << 1) | 1, bytearray()
+    while left > 0x7F:
+        out.append(0x80 | (left & 0x7F))
+        left >>= 7
+    out.append(left)
+    return bytes(out)
+
+
+_VARINTS: list[bytes] = []
+_VARINTS += [_put_varint(value) for value in range(8192)]
+
+
+def _field(data: bytes | None) -> bytes:
+    return _put_varint(-1) if data is None else _put_varint(len(data)) + data
+
+
+def murmur2(data: bytes | memoryview, /) -> int:
+    """Murmur 2 with the seed of Kafka's clients, as an unsigned number of 32 bits."""
+    mask, m = 0xFFFF_FFFF, 0x5BD1E995
+    h = (0x9747B28C ^ len(data)) & mask
+    whole = len(data) & ~3
+    for at in range(0, whole, 4):
+        k = (int.from_bytes(data[at : at + 4], "little") * m) & mask
+        h = ((h * m) & mask) ^ (((k ^ (k >> 24)) * m) & mask)
+    if whole < len(data):
+        h = ((h ^ int.from_bytes(data[whole:], "little")) * m) & mask
+    h = ((h ^ (h >> 13)) * m) & mask
+    return h ^ (h >> 15)

@@ -22,6 +22,7 @@ else:
 CREATE_TIME = pure_records.CREATE_TIME
 is_compiled = compiled is not None and os.environ.get("KAFKA2011_PURE", "") in ("", "0")
 if TYPE_CHECKING:
-    walk_records = pure_records.walk_records
+    lay_records, murmur2, walk_records = pure_records.lay_records, pure_records.murmur2, pure_records.walk_records
 else:
-    walk_records = (compiled if is_compiled else pure_records).walk_records
+    _chosen = compiled if is_compiled else pure_records
+    lay_records, murmur2, walk_records = _chosen.lay_records, _chosen.murmur2, _chosen.walk_records

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from kafka2011.errors import InvalidMessage
-from kafka2011.wire import walk
+from since2011.wire import record_walk
 from since2011.wire.record_batch import (
     CODEC_MASK,
     CONTROL,
@@ -167,7 +167,7 @@ def encode_rows(
     deflate: Deflate | None = None,
 ) -> bytes:
     """A producer's batch: offsets from 0 on, without a leader epoch; what the broker decides it writes itself."""
-    body, latest = walk.records(rows)
+    body, latest = record_walk.lay_records(rows)
     codec = attributes & CODEC_MASK
     if codec:
         assert deflate is not None, "a compressed batch needs a way to compress"

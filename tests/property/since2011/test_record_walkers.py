@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kafka.partitioner.default import murmur2 as kafka_python_murmur2
 
 from kafka2011.errors import InvalidMessage
 from since2011.wire import pure_records, record_walk
 from since2011.wire.record_batch import HEADER_SIZE, read_header
-from since2011.wire.records import Record, decode_records, encode_records
+from since2011.wire.records import Record, decode_records, encode_records, encode_rows
+from since2011.wire.records import Row as RecordRow
 
 pytestmark = pytest.mark.skipif(record_walk.compiled is None, reason="since2011.wire._records was not compiled")
 
@@ -99,3 +102,54 @@ def test_only_kinds_of_tuples_are_made() -> None:
     """What the compiled walker fills must be a tuple: anything else is refused before it is touched."""
     with pytest.raises(TypeError):
         record_walk.compiled.walk_records(b"", 0, dict, (), (), 0, 0, -1)
+
+
+fields = st.one_of(
+    st.none(),
+    st.binary(max_size=40),
+    st.sampled_from([62, 63, 64, 8190, 8191, 8192]).map(lambda size: b"x" * size),
+)
+headers = st.lists(st.tuples(st.text(max_size=9), fields), max_size=3)
+times = st.one_of(st.integers(0, 10), st.integers(0, 1 << 40), st.integers(-(2**62), 2**62))
+rows = st.lists(st.tuples(times, fields, fields, headers), min_size=1, max_size=70)
+
+
+@given(rows)
+def test_both_write_the_same(rows: list[RecordRow]) -> None:
+    """Both write the records of a batch as the plain encoder does, which decodes to what was given."""
+    assert record_walk.compiled.lay_records(rows) == pure_records.lay_records(rows)
+    plain = [Record(number, *row) for number, row in enumerate(rows)]
+    assert encode_rows(rows, producer_id=5, producer_epoch=1, base_sequence=9) == encode_records(
+        plain, base_offset=0, producer_id=5, producer_epoch=1, base_sequence=9
+    )
+
+
+@given(st.binary(max_size=40))
+def test_murmur2(data: bytes) -> None:
+    """Both hash as Kafka's clients do."""
+    assert record_walk.compiled.murmur2(data) == pure_records.murmur2(data) == kafka_python_murmur2(data) & 0xFFFF_FFFF
+
+
+def test_rows_that_are_none_are_refused() -> None:
+    """What is no row is refused by name, also when its own code changes the rows meanwhile."""
+    for row in (None, (), (1, None, None), [1, None, None, ()], ("now", None, None, ()), (1, "key", None, ()),
+                (1, None, 7, ()), (1, None, None, None), (1, None, None, [("h",)]), (1, None, None, [["h", b""]]),
+                (1, None, None, [(b"h", b"")]), (1, None, None, [("h", "text")])):  # fmt: skip
+        with pytest.raises(TypeError):
+            record_walk.compiled.lay_records([(1, None, None, ()), row])  # type: ignore[list-item]
+    with pytest.raises(OverflowError):
+        record_walk.compiled.lay_records([(2**63, None, None, ())])
+    with pytest.raises(OverflowError):
+        record_walk.compiled.lay_records([(-(2**62), None, None, ()), (2**63 - 1, None, None, ())])
+    with pytest.raises(ValueError, match="without records"):
+        record_walk.compiled.lay_records([])
+
+    class Hostile(list):  # type: ignore[type-arg]
+        def __iter__(self) -> Iterator[tuple[str, bytes]]:
+            rows.clear()
+            return iter([("h", b"")])
+
+    rows: list[RecordRow] = [(1, None, b"first", Hostile()), (2, None, b"x" * 1000, ())]
+    assert len(record_walk.compiled.lay_records(rows)[0]) > 1000 and rows == []
+    with pytest.raises(TypeError):
+        record_walk.compiled.murmur2("text")  # type: ignore[arg-type]

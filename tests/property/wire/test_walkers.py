@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import random
 import zlib
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from kafka.partitioner.default import murmur2 as kafka_python_murmur2
 
 from kafka2011.wire import Message, MessageAndOffset, encode_message, pure, walk
-from since2011.wire.records import Record, Row, encode_records, encode_rows
 
 if walk.compiled is None:
     pytest.skip("the extension kafka2011.wire._walk was not compiled", allow_module_level=True)
@@ -83,59 +80,6 @@ def test_splitting(parts: list[bytes], smallest: int, largest: int) -> None:
     """Both cut the same frames out of a stream."""
     data = b"".join(parts)
     assert compiled.split(data, 0, smallest, largest) == pure.split(data, 0, smallest, largest)
-
-
-fields = st.one_of(
-    st.none(),
-    st.binary(max_size=40),
-    st.sampled_from([62, 63, 64, 8190, 8191, 8192]).map(lambda size: b"x" * size),
-)
-headers = st.lists(st.tuples(st.text(max_size=9), fields), max_size=3)
-times = st.one_of(st.integers(0, 10), st.integers(0, 1 << 40), st.integers(-(2**62), 2**62))
-rows = st.lists(st.tuples(times, fields, fields, headers), min_size=1, max_size=70)
-
-
-@more
-@given(rows)
-def test_records(rows: list[Row]) -> None:
-    """Both write the records of a batch as the plain encoder does, which decodes to what was given."""
-    assert compiled.records(rows) == pure.records(rows)
-    plain = [Record(number, *row) for number, row in enumerate(rows)]
-    assert encode_rows(rows, producer_id=5, producer_epoch=1, base_sequence=9) == encode_records(
-        plain, base_offset=0, producer_id=5, producer_epoch=1, base_sequence=9
-    )
-
-
-@more
-@given(st.binary(max_size=40))
-def test_murmur2(data: bytes) -> None:
-    """Both hash as Kafka's clients do."""
-    assert compiled.murmur2(data) == pure.murmur2(data) == kafka_python_murmur2(data) & 0xFFFF_FFFF
-
-
-def test_rows_that_are_none_are_refused() -> None:
-    """What is no row is refused by name, also when its own code changes the rows meanwhile."""
-    for row in (None, (), (1, None, None), [1, None, None, ()], ("now", None, None, ()), (1, "key", None, ()),
-                (1, None, 7, ()), (1, None, None, None), (1, None, None, [("h",)]), (1, None, None, [["h", b""]]),
-                (1, None, None, [(b"h", b"")]), (1, None, None, [("h", "text")])):  # fmt: skip
-        with pytest.raises(TypeError):
-            compiled.records([(1, None, None, ()), row])  # type: ignore[list-item]
-    with pytest.raises(OverflowError):
-        compiled.records([(2**63, None, None, ())])
-    with pytest.raises(OverflowError):
-        compiled.records([(-(2**62), None, None, ()), (2**63 - 1, None, None, ())])
-    with pytest.raises(ValueError, match="without records"):
-        compiled.records([])
-
-    class Hostile(list):  # type: ignore[type-arg]
-        def __iter__(self) -> Iterator[tuple[str, bytes]]:
-            rows.clear()
-            return iter([("h", b"")])
-
-    rows: list[Row] = [(1, None, b"first", Hostile()), (2, None, b"x" * 1000, ())]
-    assert len(compiled.records(rows)[0]) > 1000 and rows == []
-    with pytest.raises(TypeError):
-        compiled.murmur2("text")  # type: ignore[arg-type]
 
 
 def test_checksums() -> None:

@@ -56,6 +56,7 @@ NOT_A_TABLE = {
     "topics alter",
     "topics create",
     "topics delete",
+    "transactions abort",
     "zk start",
 }
 
