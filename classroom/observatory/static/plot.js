@@ -12,7 +12,7 @@ export function plot({ x, y, log, points }) {
   const names = [...new Set(points.map(([series]) => series))];
   const most = Math.max(...points.map(([, , value]) => value), 1e-9);
   const down = (value) => HEIGHT - BOTTOM - ((HEIGHT - BOTTOM - TOP) * value) / most;
-  const numeric = points.every(([, at]) => typeof at === "number");
+  const numeric = points.length > 0 && points.every(([, at]) => typeof at === "number");
   const body = numeric ? lines(points, names, log, down) : bars(points, names, down);
   const size = { width: WIDTH, height: HEIGHT, viewBox: `0 0 ${WIDTH} ${HEIGHT}` };
   const ticks = [0, most / 2, most].flatMap((value) => [

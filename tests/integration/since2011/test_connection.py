@@ -106,12 +106,13 @@ def test_fetch_waits_for_min_bytes_or_max_wait(client: WireClient, other: WireCl
     assert row.last_stable == row.high_watermark
 
 
-def test_fetch_sessions_are_declined(client: WireClient) -> None:
-    """Session id 0 in every answer; a session the broker never gave is unknown (§1.6)."""
+def test_a_fetch_session_nobody_gave_is_unknown(client: WireClient) -> None:
+    """A session is asked for with epoch 0; one that the broker never gave is refused by name (KIP-227)."""
     body = fetch_body("poll", 0)
     body.session_epoch = 0
-    assert ((answer := client.ask(ApiKey.FETCH, 11, body)).error, answer.session_id) == (0, 0)
-    body.session_id, body.session_epoch = 5, 3
+    answer = client.ask(ApiKey.FETCH, 11, body)
+    assert answer.error == 0 and answer.session_id > 0
+    body.session_id, body.session_epoch = answer.session_id + 1, 3
 
     assert client.ask(ApiKey.FETCH, 11, body).error == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 

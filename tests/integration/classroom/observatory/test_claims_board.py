@@ -32,6 +32,18 @@ def test_a_claim_is_run_again_from_its_card(browser: Chromium, watched: Watched)
     assert browser.complaints == []
 
 
+def test_a_plot_waits_for_its_first_point(browser: Chromium, watched: Watched) -> None:
+    """Issue 24 point 3: an experiment that has not measured anything yet is an empty plot, not a broken one."""
+    browser.open(f"{watched.page}#claims")
+    browser.js(
+        "import('/static/plot.js').then(({ plot }) => "
+        "document.body.append(plot({ x: 'bytes', y: 'seconds', points: [] }), Object.assign("
+        "document.createElement('i'), { id: 'drawn' })))"
+    )
+    browser.wait("document.querySelector('#drawn') !== null", "the plot is drawn")
+    assert browser.complaints == []
+
+
 def test_the_last_run_of_a_claim_can_be_asked_for(watched: Watched) -> None:
     """Issue 24: figure, machine, date and plot of a claim's last run, and an error for one that does not exist."""
     with urllib.request.urlopen(f"{watched.page}api/claim?number=C28", timeout=30) as answer:
