@@ -24,6 +24,7 @@ import sys
 import tempfile
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -53,7 +54,7 @@ Place = tuple[int, bytes]
 """An offset, and what stands there."""
 
 
-class Client(threading.Thread):
+class Client(threading.Thread, ABC):
     """Somebody who talks to whoever leads broker 0, again and again."""
 
     def __init__(self, connect: str, over: threading.Event) -> None:
@@ -76,9 +77,9 @@ class Client(threading.Thread):
             self._over.wait(0.02)
         self._session.close()
 
+    @abstractmethod
     def talk(self, connection: BrokerConnection) -> None:
         """Say one thing."""
-        raise NotImplementedError
 
 
 class AckedProducer(Client):

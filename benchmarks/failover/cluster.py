@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 import time
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -33,12 +34,12 @@ OPTIONS = {
 }
 
 
-class Topics:
+class Topics(ABC):
     """A replicated topic in any cluster of three brokers, through the protocol only."""
 
+    @abstractmethod
     def addresses(self) -> list[str]:
         """Of the brokers' modern ports."""
-        raise NotImplementedError
 
     def everyone(self) -> set[int]:
         """The brokers there should be."""

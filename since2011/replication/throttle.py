@@ -1,8 +1,8 @@
 """Replication at no more than a set rate, for replicas that are behind (KIP-73).
 
 A reassignment moves whole partitions; without a limit it would take what clients need. Only replicas named in a topic's
-``leader.`` or ``follower.replication.throttled.replicas`` are held back, and only while they are behind: a replica in
-sync that was held back would leave the in-sync set.
+``follower.replication.throttled.replicas`` are held back, and only while they are behind: a replica in sync that was
+held back would leave the in-sync set. The settings of the leader's side are kept and have no effect here.
 """
 
 from __future__ import annotations

@@ -113,7 +113,6 @@ class Replication:
             has_lease=self._has_lease,
             is_live=lambda replica: self.manager.is_live(replica),
         )
-        self.leader_throttle = self._throttle("leader")
         following = Following(
             self.me,
             Logs(logs.get, self._create, logs.checkpoint),
@@ -122,7 +121,7 @@ class Replication:
             settings=_fetch_settings(config),
             address_of=lambda leader: self.manager.address_of(leader),
             flushes=flushes,
-            throttle=self._throttle("follower"),
+            throttle=self._throttle(),
         )
         self.manager = ReplicaManager(
             self.me,
@@ -233,15 +232,13 @@ class Replication:
         endpoint = image.endpoints[0]
         return BrokerAddress(broker, endpoint.host, endpoint.port)
 
-    def _throttle(self, role: str) -> Throttle:
-        rate_name, list_name = f"{role}.replication.throttled.rate", f"{role}_replication_throttled_replicas"
-
+    def _throttle(self) -> Throttle:
         def rate() -> int | None:
-            text = self._store.image.config(f"brokers/{self.me}").get(rate_name)
+            text = self._store.image.config(f"brokers/{self.me}").get("follower.replication.throttled.rate")
             return int(text) if text is not None and text.isdecimal() else None
 
         def is_listed(topic: str, index: int) -> bool:
-            listed: tuple[str, ...] = getattr(self._config_of(topic), list_name)
+            listed = self._config_of(topic).follower_replication_throttled_replicas
             return "*" in listed or f"{index}:{self.me}" in listed
 
         return Throttle(self._broker.reactor.seconds, rate, is_listed)
